@@ -124,8 +124,8 @@ def test_what_is_counted_is_said_wherever_it_stands(tmp_path: Path) -> None:
     assert release.facts["tables"][0]["clipped"] == said
     assert said in (release.folder / "index.html").read_text(encoding="utf-8").replace("&#39;", "'")
     interval = release.interval("cost by region", region="north")
-    assert interval.covers == f"{said}, and nothing beyond"
-    assert str(interval).endswith(f"; it covers {said}, and nothing beyond")
+    assert interval.covers == f"only {said}"
+    assert str(interval).endswith(f"; it covers only {said}")
     assert release.simultaneous("cost by region").covers == interval.covers
     csv = (release.folder / release.facts["tables"][0]["csv"]).read_text(encoding="utf-8")
     assert csv.splitlines()[0] == f'region,"value: {said}"'
@@ -183,10 +183,10 @@ def test_a_bias_does_not_move_the_loss_and_is_counted(tmp_path: Path) -> None:
     assert "attributes.cost.distribution" in words
     assert plan_document(unknown)["clipping"][0]["recommended"] is None
     for plan in (known, unknown):
-        figure = clipping(plan.extensions.clipping[0])
+        figure = clipping(plan.extensions.clipping[0], plan.choice.currency)
         assert figure.name == "clipping-cost"
         assert len(figure.table.rows) == len(plan.extensions.clipping[0].rows)
-        assert all(figure.specification(width)["layer"] for width in (360, 760))
+        assert all("in use: USD 100,000" in figure.svg(width) for width in (360, 760))
 
 
 def test_fitness_for_use_counts_the_bias(tmp_path: Path) -> None:
@@ -299,10 +299,7 @@ def test_a_chosen_bound_is_signed_published_and_read_back(tmp_path: Path) -> Non
     release = released(plan, tmp_path, records(2))
     assert release.facts["bounds"] == {"cost": str(bound)}
     again = load_release(release.folder)
-    assert (
-        again.interval("cost by region", region="east").covers
-        == f"{WORDS.format(f'{int(bound):,}')}, and nothing beyond"
-    )
+    assert again.interval("cost by region", region="east").covers == f"only {WORDS.format(f'{int(bound):,}')}"
     _, costs = people(2)
     everybody = again.interval("cost by region", probability="0.999999")
     assert np.rint(np.minimum(costs, float(bound)) / 100).sum() * 100 in everybody

@@ -239,7 +239,7 @@ def test_a_release_publishes_ratios_with_intervals_in_every_form(tmp_path: Path)
     lines = (folder / facts["ratios"][0]["csv"]).read_text(encoding="utf-8").splitlines()
     clipped = "cost by region: cost, each person's counted up to USD 1,000, in steps of USD 50"
     assert lines[0] == f'region,"estimate: {clipped}",standard_error,lower,upper,of_whole_numbers'
-    assert (release.facts["ratios"][0]["clipped"], together.covers) == (clipped, f"{clipped}, and nothing beyond")
+    assert (release.facts["ratios"][0]["clipped"], together.covers) == (clipped, f"only {clipped}")
     assert (folder / facts["ratios"][0]["sdmx-csv"]).exists()
     page = (folder / "index.html").read_text(encoding="utf-8")
     assert "mean cost by region" in page

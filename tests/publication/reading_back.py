@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dualmandate.publication.writing import NUMBERS, ROW, UNIT, Parquet, ReleaseSheet, SdmxCsv, SdmxMl, Writer
+from dualmandate.publication.writing import COMMENT, NUMBERS, ROW, UNIT, Parquet, ReleaseSheet, SdmxCsv, SdmxMl, Writer
 
 
 def read_back(writer: Writer, path: Path) -> ReleaseSheet:
@@ -52,10 +52,12 @@ def read_sdmx(writer: SdmxCsv | SdmxMl, path: Path) -> ReleaseSheet:
     assert not keys or expected == list(zip(*(data[key].astype(str) for key in keys), strict=True))
     numbers = {}
     for component in (*definition.components.measures, *definition.components.attributes):
-        if component.id != UNIT:
+        if component.id not in {UNIT, COMMENT}:
             name = concepts[component.id]
             numbers[name] = data[component.id].astype(str).to_numpy().astype(NUMBERS[name])
     unit = dataset.attributes.get(UNIT) or (data[UNIT].iloc[0] if UNIT in data else "")
     facts = {str(each.id): str(each.text) for each in definition.annotations if each.id != "label"}
+    counted = dataset.attributes.get(COMMENT) or (data[COMMENT].iloc[0] if COMMENT in data else None)
+    assert counted == facts.get("clipped")
     columns = tuple(concepts[key] for key in keys)
     return ReleaseSheet(str(definition.name), str(unit), columns, labels, numbers, facts)

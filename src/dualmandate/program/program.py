@@ -95,7 +95,10 @@ class ProgramFile:
             unit = next((other.unit for other in self.file.workload if other.sum_of == name), None)
             top = stated_amount(self.domain.attribute(name).upper or 0, unit)
             who = self.units.plural if self.protection.most_records_per_unit == 1 else "records"
-            return f"{who} whose {name} is counted as {top}: so much, or more"
+            clamped = self.rules.of(self.domain.attribute(name)).outside is ValueRule.CLAMP
+            words = f"{who} whose {name} is counted as {top}" + (": so much, or more" if clamped else "")
+            limited = clipped_words(None, None, self.protection)
+            return words if limited is None else f"{words}; {limited}"
         attribute = None if table.sum_of is None else self.domain.attribute(table.sum_of)
         outside = "clamp" if attribute is None else str(self.rules.of(attribute).outside)
         return clipped_words(attribute, table.unit, self.protection, outside=outside)

@@ -40,7 +40,7 @@ from dualmandate.mechanism.mechanism import Distribution
 from dualmandate.mechanism.noise import NoiseKey
 from dualmandate.population.arrays import Booleans, Floats, Integers
 from dualmandate.population.rational import written_probability
-from dualmandate.population.wording import percent
+from dualmandate.population.wording import number, percent
 
 ROUNDING = 1e-4  # Bounds are moved outward by so much of a lattice step: no truth is lost to a rounding error.
 DRAWS = 2**17  # Simulations draw so often.
@@ -83,7 +83,11 @@ class Interval:
 
     def __str__(self) -> str:
         share = "exactly" if self.is_exact else "about" if self.standard_error else "at least"
-        span = f"{self.lower:,.6g} to {self.upper:,.6g}" if math.isfinite(self.upper - self.lower) else "any number"
+        span = (
+            f"{number(self.lower, 6)} to {number(self.upper, 6)}"
+            if math.isfinite(self.upper - self.lower)
+            else "any number"
+        )
         about = "" if self.covers is None else f"; it covers {self.covers}"
         return (
             f"{span} with probability {share} {percent(self.probability, 4)} "

@@ -278,7 +278,7 @@ class Release:
     def _covers(self, table: str) -> str | None:
         clipped = self._entry("ratios" if table in self.ratios else "tables", table).get("clipped")
         expected = COVERED if table in self.superpopulation() else None
-        words = [expected, None if clipped is None else f"{clipped}, and nothing beyond"]
+        words = [expected, None if clipped is None else f"only {clipped}"]
         return "; ".join(each for each in words if each is not None) or None
 
     def _entry(self, what: str, name: str) -> Mapping[str, Any]:

@@ -9,9 +9,10 @@ in release.json.
 
 SDMX 3.0, for agencies' registries, is a data message and the structure that it follows. Label columns become dimensions
 with code lists, the whole numbers (or the estimates, where there are none) the measure OBS_VALUE, other numbers
-attributes of an observation, the unit an attribute of the data set. SDMX codes are letters, digits, `_`, `@`, `$` and
-`-`; where a level is written otherwise, the levels of its attribute get numbered codes, and keep their words as names.
-Nothing about the moment of writing enters: a message is prepared at the time that is stated.
+attributes of an observation, the unit an attribute of the data set, as is what is counted where that is clipped. SDMX
+codes are letters, digits, `_`, `@`, `$` and `-`; where a level is written otherwise, the levels of its attribute get
+numbered codes, and keep their words as names. Nothing about the moment of writing enters: a message is prepared at the
+time that is stated.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from fractions import Fraction
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from xml.sax.saxutils import escape
 
 import numpy as np
 from numpy.typing import NDArray
@@ -428,7 +430,7 @@ AGENCY = "DUALMANDATE"
 VERSION = "1.0"
 STRUCTURE = ".structure.xml"
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-ROW, MEASURE, UNIT = "ROW", "OBS_VALUE", "UNIT_MEASURE"
+ROW, MEASURE, UNIT, COMMENT = "ROW", "OBS_VALUE", "UNIT_MEASURE", "COMMENT_DSET"
 CODE = re.compile(r"[A-Za-z0-9_@$-]+", re.ASCII)
 NOTHING = {"", "na", "nan", "nat", "none", "null"}  # Readers of CSV take these codes for none.
 LONGEST = 90  # An identifier has at most so many letters, more than a file's name.
@@ -458,11 +460,14 @@ class _Sdmx:
             return Header(id=name, prepared=self.prepared, sender=Organisation(id=agency))
 
         written = write_sdmx(structures, Format.STRUCTURE_SDMX_ML_3_0, header=header())
-        attributes = {UNIT: _words(sheet.unit)} if sheet.unit else {}
+        is_xml = self.form.startswith("DATA_SDMX_ML")
+        attributes = {key: _words(word) for key, (_, word) in _of_all(sheet).items() if word}
+        if is_xml:  # pysdmx writes attributes of a data set as they are, and ' as "
+            attributes = {key: escape(word, {'"': "&quot;", "'": "&apos;"}) for key, word in attributes.items()}
         data = PandasDataset(
             structure=definition.to_schema(), attributes=attributes, data=pd.DataFrame(_observations(sheet))
         )
-        settings: dict[str, Any] = {"header": header()} if self.form.startswith("DATA_SDMX_ML") else {}
+        settings: dict[str, Any] = {"header": header()} if is_xml else {}
         message = write_sdmx([data], Format[self.form], **settings)
         paths = tuple(stem.with_name(stem.name + suffix) for suffix in self.suffixes)
         for path, text in zip(paths[::-1], (written, message), strict=True):
@@ -510,7 +515,8 @@ def _structures(sheet: ReleaseSheet, name: str, agency: str) -> tuple[list[Any],
     from pysdmx.model.dataflow import Components
 
     maintainer, headings = Agency(id=agency), _dimensions(sheet)
-    words = {**headings, **{_number_id(sheet, each): each for each in sheet.numbers}, UNIT: "unit"}
+    words = {**headings, **{_number_id(sheet, each): each for each in sheet.numbers}}
+    words |= {key: heading for key, (heading, _) in _of_all(sheet).items()}
     concepts = ConceptScheme(
         id=f"CS_{name}",
         name=_words(f"Concepts of {sheet.name}"),
@@ -562,13 +568,21 @@ def _components(sheet: ReleaseSheet, lists: Sequence[Codelist], scheme: str, age
             found.append(Of(key, True, Role.MEASURE, concept(key), kind))
         else:
             found.append(Of(key, False, Role.ATTRIBUTE, concept(key), kind, attachment_level="O"))
-    found.append(Of(UNIT, False, Role.ATTRIBUTE, concept(UNIT), DataType.STRING, attachment_level="D"))
-    return found
+    attributes = (
+        Of(key, False, Role.ATTRIBUTE, concept(key), DataType.STRING, attachment_level="D") for key in _of_all(sheet)
+    )
+    return [*found, *attributes]
+
+
+def _of_all(sheet: ReleaseSheet) -> dict[str, tuple[str, str]]:
+    """Attributes of the whole data set, each with its heading: the unit, and what is counted where that is clipped."""
+    clipped = {COMMENT: ("what is counted", sheet.facts["clipped"])} if "clipped" in sheet.facts else {}
+    return {UNIT: ("unit", sheet.unit), **clipped}
 
 
 def _dimensions(sheet: ReleaseSheet) -> dict[str, str]:
     """The identifier of each label column, and its name; where there are none, rows are numbered."""
-    taken = [MEASURE, UNIT, ROW, *(name.upper() for name in NUMBERS)]
+    taken = [MEASURE, UNIT, COMMENT, ROW, *(name.upper() for name in NUMBERS)]
     found: dict[str, str] = {}
     for column in sheet.columns:
         found[identifier(column, [*taken, *found])] = column

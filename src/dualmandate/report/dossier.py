@@ -393,7 +393,7 @@ def _of_extensions(plan: Plan) -> Iterator[Figure]:
     if parts.existing:
         yield figures.existing(parts.existing)
     noisy = [curve for curve in parts.clipping if curve.rows[0].noise > 0 and len(curve.rows) > 1]
-    yield from map(figures.clipping, noisy[:MOST_BOUNDS])
+    yield from (figures.clipping(curve, plan.choice.currency) for curve in noisy[:MOST_BOUNDS])
     if parts.offering is not None:
         yield figures.offering(parts.offering, plan.choice.currency)
     if parts.path is not None:

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidRequest
-from dualmandate.population import Domain
+from dualmandate.population import Attribute, Domain
 from dualmandate.publication.consistency.histogram_fit import Atoms, _rounded, consistent_histogram
-from dualmandate.workload import Table, Workload, groups, identity, kron, marginals, prefix, stack, total
+from dualmandate.workload import Table, Tabulation, Workload, groups, identity, kron, marginals, prefix, stack, total
 
 SHAPE = (5, 4, 3, 2)  # schooling, occupation, race, sex: a small Adult
 
@@ -58,6 +58,24 @@ def test_two_way_tables_are_those_of_one_file_near_the_best(seed: int) -> None:
     assert best <= ((answers - estimates) ** 2).sum() <= best + workload.query_count
     exact = workload.answers(truth)
     assert ((answers - exact) ** 2).sum() < ((estimates - exact) ** 2).sum()
+
+
+def test_counts_beside_a_sum_come_as_near_as_the_sum() -> None:
+    """Amounts are as steep as 1,000 counts: steps that hardly move a count are no sign that it is near."""
+    domain = Domain((Attribute("region", ("n", "e", "s", "w")), Attribute.numbers("cost", 0, 100_000, 100)))
+    asked = (
+        Tabulation("people", by=("region",)),
+        Tabulation("costs", by=("region",), sum_of="cost"),
+        Tabulation("at the bound", where=(("cost", ("100000",)),)),
+    )
+    workload = Workload.from_tabulations(domain, asked)
+    draws, truth = np.random.default_rng(5), np.zeros(domain.shape)
+    costs = np.minimum(np.rint(draws.lognormal(np.log(15), 1.8, 100_000)), 1_000).astype(int)
+    np.add.at(truth, (draws.integers(0, 4, 100_000), costs), 1)
+    errors = np.repeat([14.0, 1500.0, 50.0], [4, 4, 1])
+    estimates = workload.answers(truth) + draws.normal(0.0, errors)
+    found = workload.answers(consistent_histogram(workload, estimates, errors**2))
+    assert np.abs((found - estimates) / errors).max() < 0.5
 
 
 @given(st.integers(0, 2**32), st.integers(0, 60))

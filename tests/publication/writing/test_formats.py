@@ -30,6 +30,7 @@ from dualmandate.publication.writing import (
     PublishedTable,
     ReleaseSheet,
     SdmxCsv,
+    SdmxMl,
     codes_of,
     estimates_sheet,
     file_names,
@@ -218,6 +219,14 @@ class TestSdmx:
         found = read_sdmx(SdmxCsv("Office of Statistics"), paths[0])
         assert (found.name, found.columns, found.labels) == ("t�", ("a�",), (("x�", "y"),))
         assert b"OFFICE_OF_STATISTICS:T(1.0)" in paths[0].read_bytes()
+
+    @pytest.mark.parametrize("writer", [SdmxCsv(), SdmxMl()], ids=["csv", "xml"])
+    def test_what_is_counted_stands_in_the_message_itself(self, writer: SdmxCsv | SdmxMl, tmp_path: Path) -> None:
+        said = 'cost <"all" & more>, each person\'s counted up to USD 100,000'
+        sheet = ReleaseSheet("t", "USD", ("a",), (("x", "y"),), {"value": np.arange(2)}, {"clipped": said})
+        paths = writer.write(sheet, tmp_path / "t")
+        assert b"USD 100,000" in paths[0].read_bytes()
+        assert read_sdmx(writer, paths[0]).facts == {"clipped": said}  # in the message as in its structure
 
     def test_without_its_packages_it_is_refused(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(sys.modules, "pysdmx.io.xml", None)

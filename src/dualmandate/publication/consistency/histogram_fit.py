@@ -1,9 +1,10 @@
 """One histogram of whole numbers for tables that do not nest: all tables are then tables of the same records.
 
 Minimize Σ_q (Qx − e)_q²/variance_q over x ≥ 0, 0 where records cannot occur, with exact totals held: projected
-gradients with momentum ([BT09], restarted where they turn back, [OC15]), matrix-free. Exact totals that nest fix the
-number of records of every *atom*, the cells that the same totals count; the projection is then one shift an atom. Where
-they cross, an integer program finds such numbers first.
+gradients with momentum ([BT09], restarted where they turn back, [OC15]), matrix-free, each cell with a step of its own,
+as long as the sum of its row of QᵀWQ allows. Exact totals that nest fix the number of records of every *atom*, the
+cells that the same totals count; the projection is then one shift an atom. Where they cross, an integer program finds
+such numbers first.
 
 Whole numbers: the running sum of x through each atom is rounded, so that each sum over consecutive cells is off by
 less than 1; then local search moves single records within their atom, along one attribute at a time, until no move
@@ -27,12 +28,12 @@ from dualmandate.publication.consistency.transport import SECONDS, integer_progr
 from dualmandate.workload import Table, Workload
 
 MOST_STEPS = 5000  # At most so many gradient steps are taken.
-NEAR = 1e-4  # A step that changes no number by more, in standard errors, is the last.
+FIRST_LOOK = 256  # After so many steps, and each time that there are a quarter more, it is asked if they are enough.
+NEAR = 1e-4  # They are where the last of them changed no number by more than this, in standard errors.
 ROUGH = 1e-2  # The same, where moves of single records follow and settle the rest.
-POWER_STEPS = 20  # So many powers of the curvature find the largest.
+LEAST_STEEP = 1e-9  # Cells are taken to be at least so steep, of the steepest.
 _MOST_SHIFTS = 100  # At most so many Newton steps find the shifts of atoms.
 _NEAR_TOTAL = 1e-10  # Totals of atoms are met to this, relative.
-ROOM = 1.1  # Steps allow for so much more curvature than was found; those that prove too long are halved besides.
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,13 +43,16 @@ class Atoms:
     labels: Integers = field(repr=False)  # of each cell, −1 where no record can be
     totals: Integers | None = field(repr=False)  # None: the number of records is free
 
-    def project(self, cells: Floats, shifts: Floats) -> Floats:
-        """The nearest non-negative x with the atoms' totals, in place; `shifts` is where the search starts and ends."""
+    def project(self, cells: Floats, shifts: Floats, ease: Floats) -> Floats:
+        """The nearest non-negative x with the atoms' totals, in place; `shifts` is where the search starts and ends.
+
+        Near by Σ (change of a cell)²/ease, so that a shift moves a cell as far as it has `ease`.
+        """
         if self.totals is None:
             np.maximum(cells, 0.0, out=cells)
             cells[self.labels < 0] = 0.0
         else:
-            _project(cells, self.labels, self.totals, shifts)
+            _project(cells, self.labels, self.totals, shifts, ease)
         return cells
 
 
@@ -103,29 +107,39 @@ def consistent_histogram(
 
 
 def _nearest(fit: _Fit, atoms: Atoms, *, near: float) -> Floats:
-    """The continuous solution, from equal numbers in every cell of an atom, until steps are `near` standard errors."""
+    """The continuous solution, from equal numbers in every cell of an atom, until it is `near`, in standard errors.
+
+    It is where all estimates are met, or where many steps together changed nothing. One step is no measure of how much
+    is left: where amounts are added up, counts come near by many small ones.
+    """
     shifts = np.zeros(1 if atoms.totals is None else atoms.totals.size)
-    x = atoms.project(np.full(atoms.labels.size, _level(fit)), shifts)
-    steepness, momentum = _steepness(fit, atoms.labels >= 0), 1.0
+    ease = _ease(fit)
+    x = atoms.project(np.full(atoms.labels.size, _level(fit)), shifts, ease)
+    momentum = 1.0
     answers = ahead_answers = fit.answers(x)
-    ahead = x
-    for _ in range(MOST_STEPS):
+    ahead, before, look = x, answers, FIRST_LOOK
+    roots = np.sqrt(fit.weights)
+    for taken in range(1, MOST_STEPS + 1):
         gradient = fit.gradient(ahead_answers)
         while True:
-            new = atoms.project(ahead - gradient / steepness, shifts)
+            new = atoms.project(ahead - gradient * ease, shifts, ease)
             step, new_answers = new - ahead, fit.answers(new)
-            promised = fit.loss(ahead_answers) + np.dot(gradient, step) + 0.5 * steepness * np.dot(step, step)
+            promised = fit.loss(ahead_answers) + np.dot(gradient, step) + 0.5 * np.dot(step, step / ease)
             if fit.loss(new_answers) <= promised * (1 + 1e-12) + 1e-12:
                 break
-            steepness *= 2
+            ease /= 2
         change = new_answers - answers
-        turned = np.dot(ahead - new, new - x) > 0  # the momentum points uphill: start it anew
+        turned = np.dot((ahead - new) / ease, new - x) > 0  # the momentum points uphill: start it anew
         following = 1.0 if turned else (1 + np.sqrt(1 + 4 * momentum**2)) / 2
         carried = 0.0 if turned else (momentum - 1) / following
         ahead, ahead_answers = new + carried * (new - x), new_answers + carried * change
         x, answers, momentum = new, new_answers, following
-        if np.max(np.abs(change) * np.sqrt(fit.weights)) <= near:
+        if np.max(np.abs(answers - fit.estimates) * roots) <= near:
             break
+        if taken == look:
+            if np.max(np.abs(answers - before) * roots) <= near:
+                break
+            before, look = answers, look + look // 4
     return x
 
 
@@ -136,14 +150,15 @@ def _level(fit: _Fit) -> float:
     return max(float(np.dot(fit.weights, even * fit.estimates)) / norm, 0.0) if norm else 0.0
 
 
-def _steepness(fit: _Fit, held: Booleans) -> float:
-    """The largest curvature QᵀWQ, by powers of it."""
-    vector, norm = held.astype(np.float64), 1.0
-    for _ in range(POWER_STEPS):
-        vector /= max(float(np.linalg.norm(vector)), 1e-300)
-        vector = fit.workload.transpose_answers(fit.weights * fit.answers(vector)).reshape(-1) * held
-        norm = float(np.linalg.norm(vector))
-    return ROOM * max(norm, 1e-12)
+def _ease(fit: _Fit) -> Floats:
+    """How far a cell moves against its slope: one over the sum of its row of QᵀWQ, which no diagonal need exceed.
+
+    So counts are not held back by a sum of amounts, which is far steeper. Where rows have numbers below 0 too, the
+    sums may be too small, and steps that prove too long are halved.
+    """
+    rows = fit.workload.transpose_answers(fit.weights * fit.answers(np.ones(fit.workload.domain.size))).reshape(-1)
+    steepness = np.abs(rows)
+    return np.asarray(1 / np.maximum(steepness, max(LEAST_STEEP * float(steepness.max(initial=0.0)), 1e-300)))
 
 
 def _rounded(x: Floats, atoms: Atoms) -> Integers:
@@ -226,17 +241,18 @@ def _crossing(fit: _Fit, labels: Integers, members: list[tuple[Integers, int]], 
 
 
 @numba.njit(cache=True, nogil=True)
-def _project(cells: Any, labels: Any, totals: Any, shifts: Any) -> None:
-    """x = max(0, x + shift of its atom), the shifts by Newton's steps on each atom's sum, all atoms at once."""
+def _project(cells: Any, labels: Any, totals: Any, shifts: Any, ease: Any) -> None:
+    """x = max(0, x + ease·shift of its atom), the shifts by Newton's steps on each atom's sum, all atoms at once."""
     sums, rates, tops = np.empty(totals.size), np.empty(totals.size), np.full(totals.size, -np.inf)
-    _reach(cells, labels, tops)
+    first = np.ones(totals.size)
+    _reach(cells, labels, ease, tops, first)
     for atom in range(totals.size):
         if tops[atom] + shifts[atom] <= 0 or totals[atom] == 0:
-            shifts[atom] = totals[atom] - tops[atom]
+            shifts[atom] = totals[atom] / first[atom] - tops[atom]
     for _ in range(_MOST_SHIFTS):
         sums[:] = 0.0
         rates[:] = 0.0
-        _add_up(cells, labels, shifts, sums, rates)
+        _add_up(cells, labels, shifts, ease, sums, rates)
         done = True
         for atom in range(totals.size):
             if rates[atom] > 0:
@@ -245,28 +261,29 @@ def _project(cells: Any, labels: Any, totals: Any, shifts: Any) -> None:
         if done:
             break
     for i in range(cells.size):
-        cells[i] = max(0.0, cells[i] + shifts[labels[i]]) if labels[i] >= 0 else 0.0
+        cells[i] = max(0.0, cells[i] + ease[i] * shifts[labels[i]]) if labels[i] >= 0 else 0.0
 
 
 @numba.njit(cache=True, nogil=True)
-def _reach(cells: Any, labels: Any, tops: Any) -> None:
+def _reach(cells: Any, labels: Any, ease: Any, tops: Any, first: Any) -> None:
+    """The shift, with the other sign, at which the first cell of each atom is above 0, and the ease of that cell."""
     for i in range(cells.size):
-        if labels[i] >= 0 and cells[i] > tops[labels[i]]:
-            tops[labels[i]] = cells[i]
+        if labels[i] >= 0 and cells[i] / ease[i] > tops[labels[i]]:
+            tops[labels[i]], first[labels[i]] = cells[i] / ease[i], ease[i]
 
 
 @numba.njit(cache=True, nogil=True)
-def _add_up(cells: Any, labels: Any, shifts: Any, sums: Any, rates: Any) -> None:
-    """Sums and numbers of the cells above 0 of each atom; runs of one atom are added by themselves, which is fast."""
+def _add_up(cells: Any, labels: Any, shifts: Any, ease: Any, sums: Any, rates: Any) -> None:
+    """Sums and ease of the cells above 0 of each atom; runs of one atom are added by themselves, which is fast."""
     i = 0
     while i < cells.size:
         atom, total, rate = labels[i], 0.0, 0.0
         shift = shifts[atom] if atom >= 0 else 0.0
         while i < cells.size and labels[i] == atom:
-            x = cells[i] + shift
+            x = cells[i] + ease[i] * shift
             if x > 0:
                 total += x
-                rate += 1.0
+                rate += ease[i]
             i += 1
         if atom >= 0:
             sums[atom] += total

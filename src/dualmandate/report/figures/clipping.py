@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dualmandate.planning.clipping import RECORDS
-from dualmandate.population.units import is_money, plural
+from dualmandate.population.currency import currency_of
+from dualmandate.population.units import plural
 from dualmandate.population.wording import quantity, stated_amount
 from dualmandate.publication.writing import slug
 from dualmandate.report.figures.figure import Figure, Mark, Plane, Ruler, layered, spread
@@ -18,8 +19,8 @@ SMALLEST = 300.0  # The least error that is drawn is the largest divided by this
 SERIES = (("noise", "noise", LIGHT.production), ("bias", "left out", LIGHT.preference), ("both", "both", LIGHT.ink))
 
 
-def clipping(curve: BoundCurve) -> Figure:
-    """Typical errors of one number at each bound: of noise, of what is left out, and of both."""
+def clipping(curve: BoundCurve, currency: str) -> Figure:
+    """Typical errors of one number at each bound: of noise, of what is left out, and of both; costs in a currency."""
     rows: list[Row] = [
         {
             "bound": float(row.bound),
@@ -43,7 +44,7 @@ def clipping(curve: BoundCurve) -> Figure:
         edges = (first, last * room) if log else (first, last + (room - 1) * (last - first))
         plane = Plane(
             Ruler(f"bound, {plural(curve.unit)}", *edges, log=log),
-            Ruler(f"↑ typical error, {unit}", low, high, log=True, labels="money" if is_money(unit) else "number"),
+            Ruler(f"↑ typical error, {unit}", low, high, log=True, labels=currency_of(curve.table_unit) or "number"),
         )
         marks: list[Mark] = [plane.vertical(float(curve.bound), color=LIGHT.limit, dash=(2, 4))]
         ends = []
@@ -81,7 +82,7 @@ def clipping(curve: BoundCurve) -> Figure:
             Column("noise", f"noise, {unit}"),
             Column("bias", f"left out, {unit}"),
             Column("both", f"both, {unit}"),
-            Column("cost", "cost of errors in all tables with this bound", "money"),
+            Column("cost", "cost of errors in all tables with this bound", currency),
         ),
         layout=layout,
     )
