@@ -490,12 +490,12 @@ def test_where_errors_and_costs_are_convex_no_grid_is_searched(
     costs: tuple[InformationUtility, ...] = (LinearCost(title_i.cost), ExponentialCost(title_i.cost))
     for mechanism, cost in itertools.product((laplace(), geometric(), staircase()), costs):
         frontier, welfare = frontier_of(mechanism, counts), title_i.welfare(cost, value=value)
-        assert frontier.convex
+        assert frontier.convex_from == 0
         assert welfare.convex
         with monkeypatch.context() as without:
             without.setattr(optimum, "_grid", None)
             found = choose(frontier, welfare)
         with monkeypatch.context() as anyway:
-            anyway.setattr(Frontier, "convex", False)
+            anyway.setattr(Frontier, "convex_from", math.inf)
             assert choose(frontier, welfare).epsilon == pytest.approx(found.epsilon, rel=1e-12)
     assert not title_i.welfare(BoundedCost(title_i.cost)).convex

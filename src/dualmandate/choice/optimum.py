@@ -38,6 +38,7 @@ LOWEST_START, HIGHEST_START = 1e-4, 1e3
 STEEPEST = 1e4  # Beyond this ln gain − ln cost is cut off, so that a root finder never meets an infinity.
 UNDERFLOW = 1e-290  # A slope below this, USD per unit of loss, has lost its digits.
 BENT = 1e-9  # A second difference on the grid above this is not just rounding.
+NEXT = 1e-9  # So far above a loss at which errors jump, in its logarithm, they are those after the jump.
 CLOSE = 1e-6  # An optimum this near to an end of the grid is not yet bracketed.
 TIE = 1e-13  # A relative difference of welfare below this is no difference.
 FLAT = 0.01  # A data loss whose elasticity is below this has reached its floor.
@@ -465,7 +466,9 @@ def local_optima(frontier: Frontier, welfare: SocialWelfare, bounds: Bounds | No
     found: list[LocalOptimum] = []
     ends = gain.range(bounds)
     # Where errors and costs are convex the advantage falls throughout, so that its signs at the ends say everything.
-    points = [(end, gain(end)) for end in ends] if frontier.convex and welfare.convex else _grid(gain, *ends)
+    start = max(ends[0], math.log(frontier.convex_from) + NEXT) if frontier.convex_from > 0 else ends[0]
+    convex = welfare.convex and start - ends[0] <= 2 * NEXT
+    points = [(end, gain(end)) for end in (start, ends[1])] if convex else _grid(gain, *ends)
     for (low, before), (high, after) in pairwise(points):
         if (before > 0) != (after > 0):
             loss = math.exp(brentq(gain, low, high, xtol=1e-14, rtol=1e-14))

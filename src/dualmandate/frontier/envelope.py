@@ -37,6 +37,11 @@ class EnvelopeCurves(Curves):
     members: tuple[Frontier, ...]
     weights: TableWeights
 
+    @property
+    def convex_from(self) -> float:
+        """At a switch errors fall faster again: it is known of one technology alone."""
+        return self.members[0].convex_from if len(self.members) == 1 else math.inf
+
     def best(self, loss: float) -> Frontier:
         """The member that loses least; of equals, the first."""
         return self.members[self._index(loss)]

@@ -15,13 +15,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Literal, Protocol
 
 import numpy as np
 
 from dualmandate.errors import InvalidLoss, InvalidMechanism, UnknownName
-from dualmandate.frontier.numerics import LARGEST_LOSS, SmoothCurve, derivative, loss_where
+from dualmandate.frontier.numerics import LARGEST_LOSS, SmoothCurve, derivative, loss_where, second_derivative
 from dualmandate.mechanism import Measure, Measurement, Mechanism, NamedMeasure, Production, TableMeasure
 from dualmandate.mechanism.mechanism import known_measure, positive_loss
 from dualmandate.population import PrivacyMeasure, Protection
@@ -50,9 +50,9 @@ class Curves(Protocol):
         return None
 
     @property
-    def convex(self) -> bool:
-        """Whether errors are known to fall ever more slowly as the loss grows."""
-        return False
+    def convex_from(self) -> float:
+        """The loss from which on errors are known to fall ever more slowly: 0 everywhere, infinite nowhere."""
+        return math.inf
 
     def technology(self, loss: float) -> str:
         """Which mechanism stands on the frontier at this loss."""
@@ -93,9 +93,12 @@ class Frontier:
         return Frontier(name or self.name, self.privacy_measure, self.query_counts, self.curves, remembers=True)
 
     @property
-    def convex(self) -> bool:
-        """Whether errors are known to fall ever more slowly with the loss: one loss is then best at a convex cost."""
-        return self.curves.convex
+    def convex_from(self) -> float:
+        """The loss from which on errors are known to fall ever more slowly: one loss is then best at a convex cost.
+
+        Infinite where that is not known; it is meant of squared and absolute errors.
+        """
+        return self.curves.convex_from
 
     @property
     def tables(self) -> tuple[str, ...]:
@@ -229,9 +232,9 @@ class ClosedFormCurves(Curves):
     production: Production
 
     @property
-    def convex(self) -> bool:
+    def convex_from(self) -> float:
         """Every law that rows are measured with has a variance that is convex in the loss."""
-        return isinstance(self.production, Measurement)
+        return 0.0 if isinstance(self.production, Measurement) else math.inf
 
     def values(self, loss: float, measure: Measure) -> Floats:
         logs = self._read_off(loss, measure)
@@ -251,8 +254,10 @@ class ClosedFormCurves(Curves):
         if measure == "squared":
             return listed(self.production.table_curvatures(loss))
         logs = self._read_off(loss, measure)
-        if logs is None:
+        if logs is None and isinstance(measure, str):
             return super().curvatures(loss, measure)
+        if logs is None:
+            return second_derivative(lambda at: self._errors(at, measure), loss)
         level, elasticity, bend = logs
         return np.exp(level) * (bend + elasticity * (elasticity - 1.0)) / loss**2
 
@@ -277,14 +282,14 @@ class ClosedFormCurves(Curves):
         errors = np.zeros(len(tables))
         if measure.table in tables:
             if measure not in self._known:
-                self._known[measure] = measure.curve(self.production)
+                self._known[measure] = cache(measure.curve(self.production))  # slopes and bends share values
             errors[tables.index(measure.table)] = self._known[measure](loss)
         return errors
 
     def _read_off(self, loss: float, measure: Measure) -> tuple[Floats, Floats, Floats] | None:
-        """What takes long for combined noise, as logarithms, read off polynomials; None for all that is computed."""
-        quick = measure != "absolute" if isinstance(measure, str) else measure.quick
-        if quick or not self.production.combines:
+        """What takes long or has no stated slope, as logarithms, read off polynomials; None for all that is computed."""
+        combined = self.production.combines
+        if measure != "absolute" or not combined if isinstance(measure, str) else measure.quick:
             return None
         if measure not in self._smooth:
             self._smooth[measure] = SmoothCurve(lambda at: self._errors(at, measure))
@@ -333,9 +338,10 @@ class ConvertedCurves(Curves):
     failure_probability: float  # δ
 
     @property
-    def convex(self) -> bool:
+    def convex_from(self) -> float:
         """V(ρ(ε)) is convex: its laws have −ρ·V″/V′ > 1, and ρ·ρ″ is below ρ′²."""
-        return self.frontier.convex
+        rho = self.frontier.convex_from
+        return epsilon_at(rho, self.failure_probability) if 0.0 < rho < math.inf else rho
 
     def values(self, loss: float, measure: Measure) -> Floats:
         return listed(self.frontier.table_errors(rho_at(loss, self.failure_probability), measure))
@@ -374,6 +380,10 @@ class OrderedCurves(Curves):
 
     frontier: Frontier
     tables: tuple[str, ...]
+
+    @property
+    def convex_from(self) -> float:
+        return self.frontier.convex_from
 
     def values(self, loss: float, measure: Measure) -> Floats:
         return self._ordered(self.frontier.table_errors(loss, measure))

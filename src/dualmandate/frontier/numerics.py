@@ -25,6 +25,7 @@ _WIDTH = 0.9  # A stretch of ln loss is this wide.
 _ROUGH = 1e-8  # A last coefficient above this says that the curve is not smooth there.
 _SAME = 1e-9  # Losses nearer to each other than this share of them are one.
 _UNDERFLOW = 1e-290  # A value below this has lost its digits.
+_DEGREES = np.arange(_DEGREE + 1)
 _NODES = np.cos(np.pi * (np.arange(_DEGREE + 1) + 0.5) / (_DEGREE + 1))
 _TO_COEFFICIENTS = np.linalg.inv(chebyshev.chebvander(_NODES, _DEGREE))
 
@@ -44,6 +45,16 @@ def derivative(curve: Callable[[float], float] | Callable[[float], Floats], at: 
         return curve(at * math.exp(steps * _STEP)) - curve(at * math.exp(-steps * _STEP))
 
     return (45.0 * spread(1) - 9.0 * spread(2) + spread(3)) / (60.0 * _STEP * at)
+
+
+def second_derivative(curve: Callable[[float], Floats], at: float) -> Floats:
+    """d² curve/d loss² at a positive loss, in the same way and from the same values."""
+
+    def around(steps: int) -> Floats:
+        return curve(at * math.exp(steps * _STEP)) + curve(at * math.exp(-steps * _STEP))
+
+    bend = (270.0 * around(1) - 27.0 * around(2) + 2.0 * around(3) - 490.0 * curve(at)) / (180.0 * _STEP**2)
+    return (bend - derivative(curve, at) * at) / at**2
 
 
 def root(
@@ -119,16 +130,16 @@ class SmoothCurve:
         coefficients = self._stretches[stretch]
         if coefficients is None:
             return None
-        at, scale = 2.0 * (math.log(loss) / _WIDTH - stretch) - 1.0, 2.0 / _WIDTH
-        parts = [chebyshev.chebval(at, chebyshev.chebder(coefficients, order)) for order in range(3)]
-        level, slope, bend = (np.asarray(part, dtype=np.float64) for part in parts)
-        return level, slope * scale, bend * scale**2
+        at = 2.0 * (math.log(loss) / _WIDTH - stretch) - 1.0
+        level, slope, bend = np.cos(_DEGREES * math.acos(min(max(at, -1.0), 1.0))) @ coefficients
+        return level, slope, bend
 
     @cached_property
     def _stretches(self) -> dict[int, Floats | None]:
         return {}
 
     def _coefficients(self, stretch: int) -> Floats | None:
+        """Of the polynomial and its first two derivatives in ln loss; shape (3, degrees, tables)."""
         losses = np.exp(_WIDTH * (stretch + (_NODES + 1.0) / 2.0))
         values = np.array([self.curve(float(loss)) for loss in losses])
         never = ~values.any(axis=0)  # exact tables have no errors at any loss
@@ -137,8 +148,11 @@ class SmoothCurve:
         coefficients = np.asarray(_TO_COEFFICIENTS @ np.log(np.where(never, 1.0, values)), dtype=np.float64)
         if np.max(np.abs(coefficients[-2:])) > _ROUGH:
             return None
-        coefficients[0, never] = -np.inf
-        return coefficients
+        found = np.zeros((3, *coefficients.shape))
+        for order in range(3):
+            found[order, : _DEGREE + 1 - order] = chebyshev.chebder(coefficients, order, scl=2.0 / _WIDTH)
+        found[0, 0, never] = -np.inf
+        return found
 
 
 def log_grid(low: float, high: float, *, through: tuple[float, ...] = (), points: int = 81) -> list[float]:

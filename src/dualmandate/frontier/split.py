@@ -24,11 +24,14 @@ from dualmandate.frontier.frontier import ClosedFormCurves, Curves, Frontier, Ta
 from dualmandate.mechanism import Measure, Measurement, NoiseLaw
 from dualmandate.mechanism.mechanism import on_lattice
 from dualmandate.population import PrivacyMeasure
-from dualmandate.population.arrays import Floats
+from dualmandate.population.arrays import Booleans, Floats
 
 _MOST_STEPS = 80
 _LONGEST_STEP = 2.0  # A step of ln l_g is at most this long.
 _CRUMB = 1e-5  # A group starts with at least this part of an equal share.
+_LEAST_SHARE = 1e-9  # of the loss, that a group keeps whose errors are worth less than all others' at any loss of it
+_FLAT = 1e-7  # An elasticity above minus this is rounding, or the errors are not convex there.
+_KINK = 1e-3  # A group whose ln marginal value stays this far from all others' stands where its errors have a kink.
 _TINY, _HUGE = 1e-300, 1e300  # Values beyond these leave the range of floats.
 _TableCurve = Callable[[Frontier, float], dict[str, float]]  # of a group, at its share
 
@@ -60,6 +63,11 @@ class _Group:
         sums = [float(found.answered[table.name].sums[0]) for table in found.workload.tables]
         cost = math.fsum(value * each for value, each in zip(self.weights.values, sums, strict=True))
         return on_lattice(found.law, found.rows.steps[0]), found.unit_loss(1.0), cost
+
+    @cached_property
+    def is_smooth(self) -> bool:
+        """Whether no error of it is counted in a way that may have kinks."""
+        return all(isinstance(measure, str) or measure.convex for measure in self.weights.measures)
 
     def cost(self, loss: float) -> float:
         """What errors cost at a loss."""
@@ -104,14 +112,19 @@ class SplitCurves(Curves):
     floors: Floats  # what each group gets at least, where the loss is enough for all of them; shape (groups,)
 
     @property
-    def convex(self) -> bool:
-        return not self.floors.any() and all(group.frontier.convex for group in self.groups)
+    def convex_from(self) -> float:
+        """From where on every floor is given: below, no group gets one."""
+        return self._enough if all(group.frontier.convex_from == 0.0 for group in self.groups) else math.inf
+
+    @cached_property
+    def _enough(self) -> float:
+        return math.fsum(self.floors) / (1.0 - len(self.groups) * _LEAST_SHARE)
 
     def best(self, loss: float) -> Allocation:
         if loss not in self._solved:
             self._solved.clear()
-            enough = math.fsum(self.floors) < loss
-            self._solved[loss] = _lifted_split(self.groups, loss, self.floors if enough else 0.0 * self.floors)
+            floors = self.floors if loss > self._enough else np.zeros(len(self.groups))
+            self._solved[loss] = _best_split(self.groups, loss, floors)
         return self._solved[loss]
 
     def values(self, loss: float, measure: Measure) -> Floats:
@@ -196,50 +209,67 @@ def common_privacy_measure(frontiers: tuple[Frontier, ...]) -> PrivacyMeasure:
     return privacy_measures.pop()
 
 
-def _lifted_split(groups: tuple[_Group, ...], loss: float, floors: Floats) -> Allocation:
-    """The best split in which every group gets its floor: those that would get less are lifted, and stay so."""
-    spent, growth = floors.copy(), np.zeros(len(groups))
-    free = np.arange(len(groups))
-    while True:
-        rest = loss - math.fsum(np.delete(floors, free))
-        best = _best_split(tuple(groups[i] for i in free), rest)
-        short = best.losses < floors[free]
-        if not short.any():
-            spent[free], growth[free] = best.losses, best.growth
-            return Allocation(spent, growth, best.price)
-        free = free[~short]
+def _best_split(groups: tuple[_Group, ...], loss: float, floors: Floats) -> Allocation:
+    """Equalize marginal values; a group whose last unit is worth less at its floor keeps that.
 
-
-def _best_split(groups: tuple[_Group, ...], loss: float) -> Allocation:
-    """Equalize marginal values; refused only where curves are not convex, so that no split equalizes them."""
+    Where errors do not fall ever more slowly the best split found has several rivals, and at a kink marginal values are
+    equal only within what the kink spans: each group moves toward the common value, by half as much whenever it turns.
+    """
     share = loss / len(groups)
     power = 1.0 if groups[0].frontier.privacy_measure is PrivacyMeasure.ZCDP else 2.0
     start = [min(max(group.cost(share), _TINY), _HUGE) for group in groups]
+    least = np.maximum(floors, _LEAST_SHARE * loss)
     # Errors that have vanished at an equal split say nothing about shares: no group starts with less than a crumb.
-    logs = np.log(np.maximum(power_split(start, loss, power), _CRUMB * share))
-    before = math.inf
+    logs = _filled(np.maximum(power_split(start, loss, power), _CRUMB * share), least, loss)
+    longest, turned = np.full(len(groups), _LONGEST_STEP), np.zeros(len(groups))
+    before, smallest = math.inf, 1e-14 if all(group.is_smooth for group in groups) else 1e-6
     for taken in range(_MOST_STEPS):
         marginals, elasticities = np.transpose(
             [group.marginal(math.exp(log)) for group, log in zip(groups, logs.tolist(), strict=True)]
         )
-        if not np.all(elasticities < 0.0):
-            break
-        target = _common_marginal(logs, marginals, elasticities, math.log(loss))
-        step = np.clip((target - marginals) / elasticities, -_LONGEST_STEP, _LONGEST_STEP)
-        logs = logs + step
-        logs += math.log(loss) - math.log(math.fsum(np.exp(logs)))
-        size = float(np.max(np.abs(step)))
+        elasticities = np.where(elasticities < -_FLAT, elasticities, -1.0)
+        target, held = _common_marginal_above(np.log(least), logs, marginals, elasticities, loss)
+        step = np.clip((target - marginals) / elasticities, -longest, longest)
+        longest = np.where(step * turned < 0.0, longest / 2.0, longest)
+        logs, turned = _filled(np.exp(logs + step), least, loss), step
+        size = float(np.max(np.abs(step[~held])))
         # Near the optimum steps shrink quadratically, until only rounding of the marginal values is left.
-        if size <= 1e-14 or (size >= before and size <= (1e-9 if taken < _MOST_STEPS // 2 else 1e-5)):
-            spent = np.exp(logs)
-            ease = spent / -elasticities
-            return Allocation(spent, ease / ease.sum(), math.exp(target))
+        if size <= smallest or (size >= before and size <= (1e-9 if taken < _MOST_STEPS // 2 else 1e-5)):
+            break
         before = size
-    raise InvalidLoss(
-        f"no split of {loss:.6g} over {', '.join(group.name for group in groups)} equalizes marginal values",
-        why="the errors of some group do not fall ever more slowly with its loss (they are not convex)",
-        instead="split over groups with one technology each, or smooth the simulated frontier",
-    )
+    spent = np.exp(logs)
+    # Groups at a floor or in a kink stay there when the loss grows by little.
+    ease = np.where(held | (np.abs(target - marginals) > _KINK), 0.0, spent / -elasticities)
+    if not ease.any():
+        ease = np.where(held, 0.0, spent)
+    return Allocation(spent, ease / ease.sum(), math.exp(target))
+
+
+def _filled(spent: Floats, least: Floats, loss: float) -> Floats:
+    """ln of what groups spend, at least their floors, and scaled above them to spend all of the loss."""
+    held = spent <= least
+    while True:
+        rest = loss - math.fsum(least[held])
+        scaled = np.where(held, least, spent * (rest / math.fsum(spent[~held])))
+        short = scaled < least
+        if not short.any():
+            return np.log(scaled)
+        held |= short
+
+
+def _common_marginal_above(
+    least: Floats, logs: Floats, marginals: Floats, elasticities: Floats, loss: float
+) -> tuple[float, Booleans]:
+    """ln λ at which power laws spend the loss, none less than its floor, and which of them are held there."""
+    held = np.zeros(len(logs), dtype=np.bool_)
+    while True:
+        free = ~held
+        rest = math.log(loss - math.fsum(np.exp(least[held])))
+        target = _common_marginal(logs[free], marginals[free], elasticities[free], rest)
+        short = free & (logs + (target - marginals) / elasticities < least)
+        if not short.any():
+            return target, held
+        held |= short
 
 
 def _common_marginal(logs: Floats, marginals: Floats, elasticities: Floats, log_loss: float) -> float:
@@ -266,8 +296,9 @@ class StatedCurves(Curves):
     shares: tuple[float, ...]  # s_g > 0, in the order of the groups; sum to 1
 
     @property
-    def convex(self) -> bool:
-        return all(group.convex for group in self.groups.values())
+    def convex_from(self) -> float:
+        pairs = zip(self.groups.values(), self.shares, strict=True)
+        return max(group.convex_from / share for group, share in pairs)
 
     def values(self, loss: float, measure: Measure) -> Floats:
         return self._listed(lambda group, share: group.table_errors(share * loss, measure), power=0)

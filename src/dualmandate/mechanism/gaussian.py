@@ -11,6 +11,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
+from statistics import NormalDist
 from typing import Any, ClassVar
 
 import numpy as np
@@ -51,12 +52,16 @@ class DiscreteGaussian:
         return 2 * upper_sum(self.rate, math.floor(distance) + 1) * math.exp(-self._log_total)
 
     def reach(self, tail: float) -> float:
-        """The smallest whole t with P(|X| > t) ≤ tail, by bisection."""
+        """The smallest whole t with P(|X| > t) ≤ tail, by bisection around that of a normal law."""
         if self.tail(0) <= tail:
             return 0.0
-        low, high = 0, 1
+        normal = -NormalDist().inv_cdf(tail / 2) / math.sqrt(2 * self.rate) if 0 < tail < 1 else 0.0
+        high, width = max(round(normal), 1), 1
+        low = high - 1
         while self.tail(high) > tail:
-            low, high = high, 2 * high
+            low, high, width = high, high + width, 2 * width
+        while low > 0 and self.tail(low) <= tail:
+            low, high, width = max(low - width, 0), low, 2 * width
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (middle, high) if self.tail(middle) > tail else (low, middle)
