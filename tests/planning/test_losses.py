@@ -201,6 +201,20 @@ def test_what_cannot_be_meant_is_refused(tmp_path: Path, table: str, kind: type[
     assert words in str(found)
 
 
+def test_records_of_one_unit_come_together_and_are_no_poisson_draws(tmp_path: Path) -> None:
+    """With one or two records a person a count varies 5/3 times as much: 95 in 100 would be 87."""
+    several = PROGRAM.replace('unit = "person"\n', 'unit = "person"\nidentifier = "name"\nmost_records_per_unit = 2\n')
+    file = tmp_path / "program.toml"
+    file.write_text(
+        several.replace("TABLE", SQUARED + 'estimates = "superpopulation"\n').replace("NOISE", "geometric"),
+        encoding="utf-8",
+    )
+    with pytest.raises(InvalidValue, match="several records") as found:
+        load(file)
+    assert found.value.where is not None
+    assert found.value.where.key == "workload[0].estimates"
+
+
 def test_public_numbers_are_complete_and_the_programs_own(tmp_path: Path) -> None:
     planned(tmp_path, RELATIVE + value(1e12))
     for text, words in (

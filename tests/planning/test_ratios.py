@@ -16,6 +16,7 @@ from dualmandate.ledger import Account, Approval, make_key, open_ledger
 from dualmandate.planning.plan import Plan
 from dualmandate.planning.technology import values_of
 from dualmandate.population import PrivacyLoss
+from dualmandate.publication.superpopulation import COUNTED, COVERED
 from dualmandate.report.documents.ledger import ReleaseDocument
 from dualmandate.report.documents.plan import plan_document
 from dualmandate.report.plan_words import plan_words
@@ -199,6 +200,23 @@ def test_what_cannot_be_a_ratio_is_refused_with_its_place(
     assert words in found.instead
 
 
+def test_a_denominator_spreads_as_its_attribute_is_expected_to(tmp_path: Path) -> None:
+    """As if stated for the ratio itself; where nobody is expected, a share must be stated."""
+
+    def spread(shares: str) -> str:
+        known = f'attributes.region = {{ levels = ["north", "east", "south", "west"], expected = {{ {shares} }} }}'
+        return PROGRAM.replace('attributes.region = ["north", "east", "south", "west"]', known)
+
+    stated = 'denominator_shares = { region = { north = 0.4, east = 0.3, south = 0.2, west = 0.1 } }\nsource = "x"\n'
+    above = 'denominator   = "persons by region"\n'
+    expected = planned(tmp_path, spread('shares = { north = 8, east = 6, south = 4, west = 2 }, source = "x"'))
+    by_hand = planned(tmp_path, PROGRAM.replace(above, above + stated))
+    assert expected.ratios[0].half_width == pytest.approx(by_hand.ratios[0].half_width)
+    assert expected.ratios[0].half_width > 1.5 * planned(tmp_path, PROGRAM).ratios[0].half_width
+    with pytest.raises(MissingKey, match="every level of 'region'"):
+        planned(tmp_path, spread('shares = { north = 8, east = 6 }, source = "x"'))
+
+
 def released(folder: Path, text: str) -> Path:
     plan = planned(folder, text)
     draws = np.random.default_rng(5)
@@ -214,7 +232,8 @@ def released(folder: Path, text: str) -> Path:
 
 def test_a_release_publishes_ratios_with_intervals_in_every_form(tmp_path: Path) -> None:
     forms = '[publication]\nformats = ["csv", "sdmx-csv"]\n'
-    folder = released(tmp_path, PROGRAM + forms)
+    draw = 'by   = ["region"]\nestimates = "superpopulation"\nvalue_of_accuracy'  # of the counts; ratios are of people
+    folder = released(tmp_path, PROGRAM.replace('by   = ["region"]\nvalue_of_accuracy', draw) + forms)
     facts = json.loads((folder / "release.json").read_text(encoding="utf-8"))
     ReleaseDocument.model_validate(facts)
     release = load_release(folder)
@@ -239,7 +258,9 @@ def test_a_release_publishes_ratios_with_intervals_in_every_form(tmp_path: Path)
     lines = (folder / facts["ratios"][0]["csv"]).read_text(encoding="utf-8").splitlines()
     clipped = "cost by region: cost, each person's counted up to USD 1,000, in steps of USD 50"
     assert lines[0] == f'region,"estimate: {clipped}",standard_error,lower,upper,of_whole_numbers'
-    assert (release.facts["ratios"][0]["clipped"], together.covers) == (clipped, f"only {clipped}")
+    assert (release.facts["ratios"][0]["clipped"], together.covers) == (clipped, f"{COUNTED}; only {clipped}")
+    assert whole.covers == COUNTED
+    assert release.interval("persons by region").covers == COVERED
     assert (folder / facts["ratios"][0]["sdmx-csv"]).exists()
     page = (folder / "index.html").read_text(encoding="utf-8")
     assert "mean cost by region" in page

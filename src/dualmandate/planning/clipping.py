@@ -332,10 +332,12 @@ def clipping_of(program: ProgramFile) -> Clipping:
             for place, bound in enumerate(table.bounds or ()):
                 with program.document.at("population", "attributes", name, "bounds", place):
                     Attribute.numbers(name, table.lower or 0, bound, table.grid or 1)
-    return Clipping(program, amounts, sources, _records(program.file.population, program.document), _shares(program))
+    return Clipping(
+        program, amounts, sources, _records(program.file.population, program.document), expected_shares(program)
+    )
 
 
-def _shares(program: ProgramFile) -> dict[str, Floats]:
+def expected_shares(program: ProgramFile) -> dict[str, Floats]:
     """How records are expected to spread over the levels of each attribute that states it; adding up to 1."""
     found = {}
     for name, table in program.file.population.attributes.items():

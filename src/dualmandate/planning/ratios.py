@@ -22,6 +22,7 @@ from dualmandate.errors import InvalidValue, MissingKey
 from dualmandate.mechanism import Distribution, Measurement
 from dualmandate.mechanism.mechanism import on_lattice
 from dualmandate.mechanism.rows import DecidedAnswers, error_of_shares
+from dualmandate.planning.clipping import expected_shares
 from dualmandate.planning.timing import Timing
 from dualmandate.planning.welfare import price_of, stated_in
 from dualmandate.population.arrays import Floats, Indices, Integers
@@ -212,13 +213,19 @@ def _total(program: ProgramFile, name: str) -> float | None:
 
 
 def _shares(program: ProgramFile, position: int, table: Table) -> Floats:
-    """The share of each number in a denominator, row-major: as stated, even on columns of which nothing is."""
-    stated = dict(program.file.ratios[position].denominator_shares)
+    """The share of each number in a denominator, row-major: as stated, as its attributes spread, or even."""
+    stated, expected = dict(program.file.ratios[position].denominator_shares), expected_shares(program)
     by = {} if table.tabulation is None else {program.domain.resolve(name)[0]: name for name in table.tabulation.by}
     found = np.ones(1)
     for axis, rows in enumerate(table.shape):
         shares = stated.pop(by.get(axis, ""), None)
         here = np.full(rows, 1 / rows)
+        if shares is None and rows > 1 and program.domain.names[axis] in expected:
+            here = np.asarray(table.factors[axis].apply(expected[program.domain.names[axis]], 0))
+            if not np.all(here > 0):
+                what, key = f"the share of every level of '{by[axis]}'", f"denominator_shares of '{by[axis]}'"
+                raise _not_stated(program, position, f"{what} in '{table.name}'", key)
+            here = here / here.sum()
         if shares is not None:
             labels = table.axis_labels(axis, program.domain.attributes[axis].levels)
             if set(shares) != set(labels) or abs(float(sum(shares.values())) - 1) > SUM_OF_SHARES:

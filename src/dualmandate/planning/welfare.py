@@ -170,6 +170,14 @@ def _sampling(position: int, table: WorkloadTable, program: ProgramFile) -> floa
     """Σ of Poisson variances of a table that estimates a superpopulation: what it counts in all; else 0."""
     if table.estimates != "superpopulation":
         return 0.0
+    if program.protection.most_records_per_unit > 1:
+        unit = program.units.singular
+        raise InvalidValue(
+            f"'{table.name}' estimates a superpopulation, and a {unit} may have several records",
+            why=f"records of one {unit} come together, so that counts vary more than independent draws",
+            instead=f"count each {unit} once, or leave estimates out",
+            where=program.document.place(("workload", position, "estimates")),
+        )
     key: KeyPath = ("workload", position, "total")
     stated = table.total
     if stated is None:

@@ -1003,8 +1003,8 @@ class RatioTable(KeyTable):
     """What the ratio is about, in its unit, from a public source: its expected error is linearized there. Where not
     stated, it follows from what both tables add up to."""
     denominator_shares: dict[str, dict[str, Part]] = {}
-    """The share of each level of a column in the denominator, from a public source; 1 in all. Levels of a column that
-    is not named are taken to be alike."""
+    """The share of each level of a column in the denominator, from a public source; 1 in all. A column that is not
+    named spreads as its attribute is expected to, and evenly where nothing is."""
     source: Text | None = None
     """Where the shares of the denominator come from."""
     consequence: Calibrated | None = None

@@ -93,7 +93,7 @@ def interval_of_ratio(
         return replace(known, estimate=ratio, lower=known.lower / denominator, upper=known.upper / denominator)
     held = 1 - (1 - nominal) * (1 - SPARED)
     if denominator <= error.reach(math.inf, held):
-        return Interval(ratio, -math.inf, math.inf, float(nominal), 1.0, False, UNBOUNDED)
+        return Interval(ratio, -math.inf, math.inf, float(nominal), 1.0, True, UNBOUNDED)
     ends = [_upper_end(sign * numerator, denominator, error, sign, held) for sign in (-1.0, 1.0)]
     lower, upper = -ends[0], ends[1]
     margin = OUTWARD * (upper - lower + abs(ratio))

@@ -44,7 +44,7 @@ from dualmandate.publication.intervals import (
 )
 from dualmandate.publication.nested_tables import NestWeights
 from dualmandate.publication.ratios import JointError, interval_of_ratio, joint_error
-from dualmandate.publication.superpopulation import COVERED, expected_number_interval
+from dualmandate.publication.superpopulation import COUNTED, COVERED, expected_number_interval
 from dualmandate.publication.writing import (
     RELEASE_SCHEMA,
     NoisyRows,
@@ -276,8 +276,10 @@ class Release:
         return {}
 
     def _covers(self, table: str) -> str | None:
-        clipped = self._entry("ratios" if table in self.ratios else "tables", table).get("clipped")
-        expected = COVERED if table in self.superpopulation() else None
+        entry, known = self._entry("ratios" if table in self.ratios else "tables", table), self.superpopulation()
+        clipped, expected = entry.get("clipped"), COVERED if table in known else None
+        if {entry.get("numerator"), entry.get("denominator")} & known:
+            expected = COUNTED
         words = [expected, None if clipped is None else f"only {clipped}"]
         return "; ".join(each for each in words if each is not None) or None
 

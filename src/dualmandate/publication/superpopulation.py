@@ -19,6 +19,7 @@ from dualmandate.population.arrays import Floats, Integers
 from dualmandate.publication.intervals import Interval, Probability, asked_for, error_of
 
 COVERED = "the expected number"
+COUNTED = "the ratio of the numbers counted, not of the expected ones"  # sampling error is not in it
 NEAR = 1e-9  # relative, within which a distance is a value of the noise
 
 

@@ -9,13 +9,14 @@ from dualmandate.population.currency import currency_of
 from dualmandate.population.units import plural
 from dualmandate.population.wording import quantity, stated_amount
 from dualmandate.publication.writing import slug
-from dualmandate.report.figures.figure import Figure, Mark, Plane, Ruler, layered, spread
+from dualmandate.report.figures.figure import Align, Figure, Mark, Plane, Ruler, layered, spread
 from dualmandate.report.theme import LIGHT, ROOMY, Column, FigureTable, Row
 
 if TYPE_CHECKING:
     from dualmandate.planning.clipping import BoundCurve
 
 SMALLEST = 300.0  # The least error that is drawn is the largest divided by this.
+HALF = 0.6  # Labels of bounds beyond this share of the axis stand to their left.
 SERIES = (("noise", "noise", LIGHT.production), ("bias", "left out", LIGHT.preference), ("both", "both", LIGHT.ink))
 
 
@@ -40,8 +41,8 @@ def clipping(curve: BoundCurve, currency: str) -> Figure:
         roomy, height = width >= ROOMY, 320 if width >= ROOMY else 260
         found = [row[key] for row in rows for key, _, _ in drawn if row[key]]
         low, high = max(min(found), max(found) / SMALLEST) / 1.3, max(found) * 1.3
-        first, last, room = rows[0]["bound"], rows[-1]["bound"], 1.25 if roomy else 1.5
-        edges = (first, last * room) if log else (first, last + (room - 1) * (last - first))
+        first, last, room = rows[0]["bound"], rows[-1]["bound"], 0.09 if roomy else 0.2  # for the words at the ends
+        edges = (first, last * (last / first) ** room if log else last + room * (last - first))
         plane = Plane(
             Ruler(f"bound, {plural(curve.unit)}", *edges, log=log),
             Ruler(f"↑ typical error, {unit}", low, high, log=True, labels=currency_of(curve.table_unit) or "number"),
@@ -55,16 +56,24 @@ def clipping(curve: BoundCurve, currency: str) -> Figure:
         places = spread([end for end, _, _ in ends], plane.up, height=height, gap=18)
         for place, (_, words, color) in zip(places, ends, strict=True):
             marks.append(plane.words(edges[1], place, words, color=color, align="right", shift=(-2, 0)))
+        labels = [(curve.bound, high, f"in use: {used}", LIGHT.limit, 6)]
         if best is not None and best.both is not None:
             here = {"x": float(best.bound), "y": best.both}
             marks.append(plane.points([here], "x", "y", color=LIGHT.ink, name="recommended"))
-        marks.append(plane.words(float(curve.bound), high, f"in use: {used}", color=LIGHT.limit, shift=(6, 6)))
+            if best.bound != curve.bound:
+                marks.insert(0, plane.vertical(float(best.bound), color=LIGHT.ink, dash=(2, 4), top=best.both))
+                labels.append((best.bound, low, "recommended", LIGHT.ink, -10))
+        for bound, place, words, color, down in labels:
+            late = plane.across.share(float(bound)) > HALF
+            align: Align = "right" if late else "left"
+            shift = (-6 if late else 6, down)
+            marks.append(plane.words(float(bound), place, words, color=color, align=align, shift=shift))
         return layered(*marks, height=height)
 
     title = f"At {used} the noise of '{curve.table}' is counted, and what is left out is not"
     if best is not None and best.both is not None:
-        title = f"Errors cost least at a bound of {stated_amount(best.bound, curve.unit)}: typically "
-        title += quantity(best.both, curve.table_unit)
+        title = f"Errors cost least at a bound of {stated_amount(best.bound, curve.unit)}: a number is then "
+        title += f"typically off by {quantity(best.both, curve.table_unit)}"
     what = "on the records of one unit" if curve.name == RECORDS else f"of {curve.name}"
     return Figure(
         f"clipping-{slug(curve.name)}",
