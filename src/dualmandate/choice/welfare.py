@@ -515,7 +515,8 @@ class CostPart:
     def convex(self) -> bool:
         """Whether more loss costs ever more at the margin, and errors in proportion to each table's expected error."""
         costs = (group.information_utility for group in self._weighed)
-        return not self.other_losses and all(isinstance(cost, LinearCost | ExponentialCost) for cost in costs)
+        errors = (isinstance(value.measure, str) or value.measure.convex for value in self.table_values)
+        return not self.other_losses and all(errors) and all(isinstance(c, LinearCost | ExponentialCost) for c in costs)
 
     @property
     def _weighed(self) -> tuple[PopulationGroup, ...]:

@@ -24,6 +24,7 @@ class RelativeErrors:
     magnitudes: float | Floats  # m > 0, in steps of the answers: of every number, or one each, shape (query_count,)
     power = 0
     quick = True
+    convex = True
 
     def unit(self, _unit: str, _currency: str, /) -> str:
         return ""
@@ -54,6 +55,7 @@ class TailMisses:
     threshold: float  # t ≥ 0, in steps of the answers
     power = 0
     quick = False
+    convex = True  # of noise with one peak, scaled by the loss
 
     def unit(self, _unit: str, _currency: str, /) -> str:
         return ""
@@ -83,6 +85,7 @@ class WorstError:
     miss_probability: float  # β, strictly between 0 and 1
     power = 1
     quick = False
+    convex = True  # of noise with one peak, scaled by the loss
 
     def unit(self, unit: str, _currency: str, /) -> str:
         return unit

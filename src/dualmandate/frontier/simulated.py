@@ -297,6 +297,7 @@ class Misallocation:
     grid: float = 1.0  # the table's unit in one step of its answers
     power = 0
     quick = False
+    convex = False
 
     def unit(self, _: str, currency: str, /) -> str:
         return currency if self.counted == "absolute" else f"{currency}^2"

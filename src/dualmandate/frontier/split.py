@@ -5,6 +5,8 @@ buys most: −b_g·loss_g′(l_g) is the same λ for every group, and Σ l_g is 
 is l_g ∝ c_g^{1/(p+1)}: cube roots for Laplace (p = 2), square roots for zCDP (p = 1). Otherwise marginal values are
 equalized numerically: around any split each curve is treated as a power law with its own exponent, for which the best
 split is known, and the step is repeated; for power laws the first step is exact, near the optimum it is Newton's.
+Where a curve bends the other way, as what a decision misallocates may, steps are
+shortened until errors cost less: the split is then better than all near it, and need not be the best.
 By the envelope theorem the combined loss falls by λ for one more unit of loss. A group that must be fit for use gets at
 least what that takes, l_g = max(floor_g, share), and the others share the rest.
 """
@@ -28,6 +30,8 @@ from dualmandate.population.arrays import Floats
 
 _MOST_STEPS = 80
 _LONGEST_STEP = 2.0  # A step of ln l_g is at most this long.
+_FLATTEST = 0.5  # A curve that bends less, or the other way, is followed as if it had minus this elasticity.
+_SAME = 1e-12  # A step that changes what errors cost by a smaller share of it changes nothing.
 _CRUMB = 1e-5  # A group starts with at least this part of an equal share.
 _TINY, _HUGE = 1e-300, 1e300  # Values beyond these leave the range of floats.
 _TableCurve = Callable[[Frontier, float], dict[str, float]]  # of a group, at its share
@@ -211,24 +215,25 @@ def _lifted_split(groups: tuple[_Group, ...], loss: float, floors: Floats) -> Al
 
 
 def _best_split(groups: tuple[_Group, ...], loss: float) -> Allocation:
-    """Equalize marginal values; refused only where curves are not convex, so that no split equalizes them."""
+    """Equalize marginal values; refused only where no split equalizes them: a group is best left without any loss."""
     share = loss / len(groups)
     power = 1.0 if groups[0].frontier.privacy_measure is PrivacyMeasure.ZCDP else 2.0
     start = [min(max(group.cost(share), _TINY), _HUGE) for group in groups]
     # Errors that have vanished at an equal split say nothing about shares: no group starts with less than a crumb.
     logs = np.log(np.maximum(power_split(start, loss, power), _CRUMB * share))
-    before = math.inf
+    before, bends = math.inf, False
     for taken in range(_MOST_STEPS):
         marginals, elasticities = np.transpose(
             [group.marginal(math.exp(log)) for group, log in zip(groups, logs.tolist(), strict=True)]
         )
-        if not np.all(elasticities < 0.0):
-            break
+        bends = bends or not np.all(elasticities < 0.0)
+        if bends:
+            elasticities = np.minimum(elasticities, -_FLATTEST)
         target = _common_marginal(logs, marginals, elasticities, math.log(loss))
         step = np.clip((target - marginals) / elasticities, -_LONGEST_STEP, _LONGEST_STEP)
-        logs = logs + step
-        logs += math.log(loss) - math.log(math.fsum(np.exp(logs)))
-        size = float(np.max(np.abs(step)))
+        moved = _stepped(groups, logs, step, loss) if bends else _spending(logs + step, loss)
+        size = 0.0 if moved is None else float(np.max(np.abs(step)))
+        logs = logs if moved is None else moved
         # Near the optimum steps shrink quadratically, until only rounding of the marginal values is left.
         if size <= 1e-14 or (size >= before and size <= (1e-9 if taken < _MOST_STEPS // 2 else 1e-5)):
             spent = np.exp(logs)
@@ -237,9 +242,29 @@ def _best_split(groups: tuple[_Group, ...], loss: float) -> Allocation:
         before = size
     raise InvalidLoss(
         f"no split of {loss:.6g} over {', '.join(group.name for group in groups)} equalizes marginal values",
-        why="the errors of some group do not fall ever more slowly with its loss (they are not convex)",
-        instead="split over groups with one technology each, or smooth the simulated frontier",
+        why="some group is best left without any loss, or its errors do not fall ever more slowly (are not convex)",
+        instead="measure the tables together, state their shares, or leave out one whose errors cost little",
     )
+
+
+def _spending(logs: Floats, loss: float) -> Floats:
+    """The same proportions, spending exactly the loss."""
+    return logs + (math.log(loss) - math.log(math.fsum(np.exp(logs))))
+
+
+def _stepped(groups: tuple[_Group, ...], logs: Floats, step: Floats, loss: float) -> Floats | None:
+    """The step, or as much of it as makes errors cost less; None where no part of it does."""
+
+    def cost(at: Floats) -> float:
+        return math.fsum(group.cost(math.exp(log)) for group, log in zip(groups, at.tolist(), strict=True))
+
+    here = cost(logs)
+    while float(np.max(np.abs(step))) > 1e-9:
+        moved = _spending(logs + step, loss)
+        if cost(moved) < here * (1 - _SAME):
+            return moved
+        step = step / 2
+    return None
 
 
 def _common_marginal(logs: Floats, marginals: Floats, elasticities: Floats, log_loss: float) -> float:

@@ -222,6 +222,10 @@ class TableMeasure(Protocol):
     def quick(self) -> bool:
         """Whether it is soon worked out for answers that are put together from many measured numbers."""
 
+    @property
+    def convex(self) -> bool:
+        """Whether it is known to fall ever more slowly with the loss, where squared errors do."""
+
     def curve(self, production: Production, /) -> Callable[[float], float]:
         """What it counts at each privacy loss, ≥ 0 and falling; refused where the technology does not say."""
 
