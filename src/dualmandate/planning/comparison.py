@@ -54,6 +54,8 @@ class TechnologyComparison:
         """What the technology in use saves against what would be done by hand."""
         plain = self._compared[self._by_hand]
         optimized = self.offer.able.get((self.used.noise, OPTIMIZED, self.used.measured))
+        if optimized is not self.used and is_slow(OPTIMIZED, self.workshop.welfare):
+            optimized = None  # a curve through many losses would take hours
         return Saving(
             self.workshop.welfare,
             self.choice.epsilon,

@@ -327,9 +327,10 @@ class ExtensionBuilder:
         with program.document.at("randomized_response"):
             mechanism = _response(table, program)
             frontier = frontier_of(mechanism, program.workload, protection=program.protection).remembered()
-        used = self.choice.data_loss
-        times = welfare.data_loss(frontier, self.choice.epsilon) / used if used > 0 else None
+        used, times = self.choice.data_loss, None
         try:
+            if used > 0:
+                times = welfare.data_loss(frontier, self.choice.epsilon) / used
             choice = choose(frontier, welfare, self.limits)
         except Refusal as refusal:
             return LocalOutcome(None, None, None, None, None, times, f"{refusal.what}: {refusal.why}", table.source)
