@@ -247,7 +247,7 @@ class RandomProgram:
             document["ratios"] = self._ratios(tables, document["invariants"])
         if self.chance(0.15):
             document["mechanism"]["strategy"] = "workload"  # of sums of measured numbers most of them take long
-            for table in tables:
+            for table in self.some(tables, 1):
                 self._count_otherwise(table)
         self._beside(document, tables)
         return to_toml(document)
