@@ -97,6 +97,12 @@ class RandomProgram:
         middle = self.integer(1, len(levels) - 1)
         return {"wide": {"attribute": name, "groups": {"low": levels[:middle], "high": levels[middle:]}}}
 
+    def _by(self, *, least: int = 0) -> list[str]:
+        """Columns to divide by, seldom by one attribute in two ways."""
+        found = self.some(self.columns, least)
+        wide = self.hierarchy.get("wide", {}).get("attribute")
+        return [name for name in found if name != "wide" or wide not in found or self.chance(0.05)]
+
     def _where(self) -> Table:
         return {name: self.some(self._levels(name), 1) for name in self.listed if self.chance(0.25)}
 
@@ -116,27 +122,34 @@ class RandomProgram:
         if self.chance(0.2):
             found["household_size"] = self.integer(1, 4)
         if self.chance(0.25) and len(self.listed) > 1:
-            found["structural_zeros"] = [
-                {name: self.some(self._levels(name), 1) for name in self.some(self.listed, 1)}
-                for _ in range(self.integer(1, 2))
-            ]
+            found["structural_zeros"] = [self._structural_zero() for _ in range(self.integer(1, 2))]
         if self.hierarchy:
             found["hierarchies"] = self.hierarchy
         if self.chance(0.15):
             found["records_changing_together"] = self.integer(1, 4)
         return found
 
+    def _structural_zero(self) -> Table:
+        """Levels that exclude each other; seldom so many that no record is left."""
+        found = {name: self.some(self._levels(name), 1) for name in self.some(self.listed, 1)}
+        if self.chance(0.9):
+            for name, levels in found.items():
+                del levels[max(len(self._levels(name)) - 1, 1) :]
+        return found
+
     # What is published.
 
     def _invariants(self) -> list[Table]:
         count = self.one_of(0, 0, 1, 1, 2) if self.neighbors == "replace-one" or self.chance(0.05) else 0
-        return [{"name": f"exact {k}", "by": self.some(self.columns), "where": self._where()} for k in range(count)]
+        return [{"name": f"exact {k}", "by": self._by(), "where": self._where()} for k in range(count)]
 
     def _workload(self) -> list[Table]:
         tables = []
         for number in range(self.integer(1, 4)):
             loss = "absolute" if self.absolute else "squared"
-            table: Table = {"name": f"table {number}", "by": self.some(self.columns), "where": self._where()}
+            # Beside a public number of records one total is decided, and a program of such tables has nothing to plan.
+            least = int(self.neighbors == "replace-one" and self.chance(0.8))
+            table: Table = {"name": f"table {number}", "by": self._by(least=least), "where": self._where()}
             unit = "person"
             free = [name for name in self.numeric if name not in table["by"] and name not in table["where"]]
             if free and self.chance(0.4):
@@ -148,6 +161,8 @@ class RandomProgram:
                 table["where"].pop(name, None)
                 levels = [level for level in self._levels(name) if isinstance(level, str)]
                 table["weights"] = {name: {level: self.one_of(-1, -0.25, 0, 0.5, 1) for level in levels}}
+                if levels and not any(table["weights"][name].values()) and self.chance(0.9):
+                    table["weights"][name][levels[0]] = 1
             table["loss"] = loss
             table["value_of_accuracy"] = self.money(f"USD per {unit}" + "^2" * (loss == "squared"))
             if self.chance(0.1):
@@ -176,7 +191,7 @@ class RandomProgram:
                 ratio["value_of_accuracy"] = self.money(f"USD per ({unit})^2")
             found.append(ratio)
         for table in (*invariants, *tables):
-            if self.chance(0.7):
+            if self.chance(0.95):
                 table["total"] = {"value": 900, "unit": units[table["name"]], "source": "drawn"}
         return found
 
@@ -190,6 +205,8 @@ class RandomProgram:
             place = self.integer(1, len(names))
             groups = [part for part in (names[:place], names[place:]) if part]
             found["measured"] = self.one_of("together", "apart", groups)
+        if "share" in tables[0] and self.chance(0.8):
+            found["measured"] = "apart"
         if self.chance(0.9 if found["noise"] == "gaussian" else 0.5):
             found["failure_probability"] = 1e-6
         return found
@@ -215,7 +232,8 @@ class RandomProgram:
             "mechanism": self._mechanism(tables),
             "preferences": self._preferences(),
         }
-        if self.chance(0.4):
+        endless = document["preferences"]["information_utility"] in ("bounded", "posterior")
+        if self.chance(0.8 if endless else 0.4):  # without a cap, everything is worth more than a bounded cost
             document["limits"] = {f"largest_{self.measure}": self.one_of(0.01, 1, 20)}
         if self.chance(0.1):
             document["participation"] = {
@@ -229,7 +247,7 @@ class RandomProgram:
             document["ratios"] = self._ratios(tables, document["invariants"])
         if self.chance(0.15):
             document["mechanism"]["strategy"] = "workload"  # of sums of measured numbers most of them take long
-            for table in tables:
+            for table in self.some(tables, 1):
                 self._count_otherwise(table)
         self._beside(document, tables)
         return to_toml(document)

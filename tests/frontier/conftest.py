@@ -24,8 +24,8 @@ class LawCurves:
     coefficients: NDArray[np.float64]
 
     @property
-    def convex(self) -> bool:
-        return True
+    def convex_from(self) -> float:
+        return 0.0
 
     def values(self, loss: float, measure: Measure) -> NDArray[np.float64]:
         if measure == "largest variance":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING
@@ -13,14 +14,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dualmandate.errors import InvalidLoss, InvalidWorkload, UnknownName
-from dualmandate.frontier import Frontier, power_split, split, stated_split
+from dualmandate.frontier import (
+    Frontier,
+    Measure,
+    TailMisses,
+    WorstError,
+    power_split,
+    priced,
+    split,
+    stated_split,
+)
 from dualmandate.frontier.numerics import derivative
 from dualmandate.frontier.split import SplitCurves
+from dualmandate.mechanism import Measurement, TableRows
 from dualmandate.mechanism.gaussian import GAUSSIAN
 from dualmandate.mechanism.geometric import GEOMETRIC
 from dualmandate.mechanism.laplace import LAPLACE
 from dualmandate.mechanism.mechanism import NoiseLaw
 from dualmandate.mechanism.staircase import STAIRCASE
+from dualmandate.workload import Workload, identity
 
 if TYPE_CHECKING:
     from tests.frontier.conftest import LawFrontier
@@ -216,3 +228,39 @@ def test_groups_count_alike_and_share_no_table(of_law: LawFrontier) -> None:
         stated_split({name: of_law(LAPLACE, {"t": 1.0}) for name in HALVES}, HALVES)
     with pytest.raises(InvalidLoss, match="different currencies"):
         stated_split({"a": of_law(LAPLACE, {"a": 1.0}), "b": of_law(GAUSSIAN, {"b": 1.0})}, HALVES)
+
+
+def best_by_hand(parts: dict[str, Frontier], measures: dict[str, Measure], values: dict[str, float]) -> float:
+    """The least that two groups lose at a loss of 1, over 600 splits."""
+    (first, second), shares = parts, np.geomspace(1e-9, 1 - 1e-9, 300)
+    losses = np.concatenate([shares, 1 - shares])
+
+    def cost(table: str, loss: float) -> float:
+        return values[table] * parts[table].table_errors(loss, measures[table])[table]
+
+    return min(cost(first, float(loss)) + cost(second, float(1 - loss)) for loss in losses[(losses > 0) & (losses < 1)])
+
+
+@pytest.mark.parametrize("law", [LAPLACE, GEOMETRIC, GAUSSIAN])
+@pytest.mark.parametrize("worth", [1e-6, 1.0, 1e3, 1e7])
+@pytest.mark.parametrize("measure", [TailMisses("b", 30.0), WorstError("b", 0.1)])
+def test_errors_that_are_bounded_or_have_kinks_are_split_too(law: NoiseLaw, worth: float, measure: Measure) -> None:
+    """Off by more than 30 at most once, a number is worth no first unit of the loss where others are dearer.
+
+    Its group keeps next to nothing then, and nothing is refused.
+    """
+    workloads = [Workload(identity(2).domain, (replace(identity(2).tables[0], name=name),)) for name in ("a", "b")]
+    parts = {workload.tables[0].name: priced(Measurement(TableRows(workload), law)) for workload in workloads}
+    measures: dict[str, Measure] = {"a": "squared", "b": measure}
+    values = {"a": 1.0, "b": worth}
+    frontier = split(parts, values=values, measures=measures)
+    best = curves_of(frontier).best(1.0)
+    assert best.losses.sum() == pytest.approx(1.0, rel=1e-12)
+    assert best.losses.min() > 0
+    assert best.growth.sum() == pytest.approx(1.0)
+    found = curves_of(frontier).weights.total(frontier, 1.0)
+    assert found <= best_by_hand(parts, measures, values) * (1 + 1e-6)
+    if isinstance(measure, TailMisses) and worth == 1e-6:
+        assert best.losses[1] < 1e-6
+    for loss in np.geomspace(1e-6, 1e4, 21):
+        assert sum(frontier.allocation(float(loss)).values()) == pytest.approx(loss)

@@ -19,8 +19,8 @@ from dualmandate.errors import Refusal
 from dualmandate.report.documents.plan import plan_document
 from dualmandate.report.plan_words import plan_words
 
-PROGRAMS = int(os.environ.get("DUALMANDATE_PROGRAMS", "60"))
-BATCHES = 12
+PROGRAMS = int(os.environ.get("DUALMANDATE_PROGRAMS", "300"))
+BATCHES = 20
 
 
 def plan_or_refuse(path: Path) -> bool:
@@ -51,3 +51,52 @@ def test_a_program_plans_or_is_refused(batch: int, tmp_path: Path) -> None:
                 error.add_note(f"the program of seed {seed}")
                 raise
     assert planned >= len(seeds) / 5
+
+
+ALWAYS_ZERO = """
+[program]
+schema = 1
+name = "zero"
+
+[population]
+account = "people"
+unit = "person"
+neighbors = "replace-one"
+population_size = { value = 1000, unit = "person", source = "drawn" }
+source = "data.csv"
+dropping_is_public = true
+attributes.a = ["yes", "no"]
+attributes.b = { from = 0, to = 1, missing = "?" }
+structural_zeros = [{ b = [1] }]
+
+[[workload]]
+name = "people"
+by = ["a"]
+value_of_accuracy = { value = 1, unit = "USD per person^2", source = "drawn" }
+
+[[workload]]
+name = "nothing"
+by = ["a"]
+sum_of = "b"
+unit = "USD"
+value_of_accuracy = { value = 1, unit = "USD per USD^2", source = "drawn" }
+
+[mechanism]
+noise = "best"
+strategy = "optimized"
+measured = MEASURED
+
+[preferences]
+information_utility = "linear"
+mean_disclosure_cost = { value = 1, unit = "USD per person per epsilon", source = "drawn" }
+"""
+
+
+@pytest.mark.parametrize("measured", ['[["people"], ["nothing"]]', '"together"'])
+def test_a_sum_that_structural_zeros_make_0_is_refused_or_exact(measured: str, tmp_path: Path) -> None:
+    """Beside a public number of records every cell is looked at, also where nothing is asked."""
+    path = tmp_path / "program.toml"
+    path.write_text(ALWAYS_ZERO.replace("MEASURED", measured), encoding="utf-8")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert plan_or_refuse(path) == (measured == '"together"')

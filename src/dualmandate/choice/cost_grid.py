@@ -286,7 +286,8 @@ def _refined(costs: PartCosts, grid: GridPoints, multiples: Floats) -> GridPoint
         if not len(ends):
             break
         middles = ends.mean(axis=1)
-        guessed = np.log(grid.read(middles)[0])
+        with np.errstate(divide="ignore"):  # a cubic below all floats is a wrong guess like others
+            guessed = np.log(grid.read(middles)[0])
         computed = _at(costs, middles)
         shares = np.exp(computed.logs - computed.logs.max(axis=1, keepdims=True))
         shares = np.minimum(largest * shares / np.maximum(shares @ mean, 1e-300)[:, None], 1.0)

@@ -516,7 +516,9 @@ class CostPart:
         """Whether more loss costs ever more at the margin, and errors in proportion to each table's expected error."""
         costs = (group.information_utility for group in self._weighed)
         errors = all(isinstance(measure, str) or measure.convex for measure in self._measures)
-        return errors and not self.other_losses and all(isinstance(cost, LinearCost | ExponentialCost) for cost in costs)
+        return (
+            errors and not self.other_losses and all(isinstance(cost, LinearCost | ExponentialCost) for cost in costs)
+        )
 
     @property
     def _weighed(self) -> tuple[PopulationGroup, ...]:

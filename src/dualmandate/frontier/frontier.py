@@ -287,7 +287,7 @@ class ClosedFormCurves(Curves):
         return errors
 
     def _read_off(self, loss: float, measure: Measure) -> tuple[Floats, Floats, Floats] | None:
-        """What takes long or has no stated slope, as logarithms, read off polynomials; None for all that is computed."""
+        """What takes long or states no slope, as logarithms, read off polynomials; None for all that is computed."""
         combined = self.production.combines
         if measure != "absolute" or not combined if isinstance(measure, str) else measure.quick:
             return None

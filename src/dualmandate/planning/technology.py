@@ -140,6 +140,7 @@ class TechnologyBuilder:
     participation: Participation | None = None  # where people respond to the privacy loss
     limits: Limits = field(default_factory=Limits)
     _optimized: dict[tuple[NoiseName, tuple[str, ...]], Strategy | Refusal] = field(default_factory=dict)
+    _workloads: dict[tuple[str, ...], Workload] = field(default_factory=dict)  # of some tables, by their names
 
     @cached_property
     def groupings(self) -> tuple[str, ...]:
@@ -182,7 +183,13 @@ class TechnologyBuilder:
         stated = self.table.measured if measured == STATED else ()
         groups = [list(group) for group in stated] or [*found.values()]
         names = [" + ".join(group) for group in groups] if len(groups) > 1 else [ALL_TABLES]
-        return {name: self.workload.only(tables) for name, tables in zip(names, groups, strict=True)}
+        return {name: self._only(tuple(tables)) for name, tables in zip(names, groups, strict=True)}
+
+    def _only(self, tables: tuple[str, ...]) -> Workload:
+        """Some of the tables; one workload for every kind of noise, so that its sensitivity is worked out once."""
+        if tables not in self._workloads:
+            self._workloads[tables] = self.workload.only(tables)
+        return self._workloads[tables]
 
     def technology(self, law: NoiseLaw, strategy: str, measured: str) -> Technology:
         """One kind of noise on one choice of what is measured; refused where it cannot serve the program."""

@@ -159,7 +159,13 @@ class Workload:
                 why="noise is set by the sum or by the squares of changes",
                 instead="ask for 'l1' or 'l2'",
             )
-        return sensitivity_of(self.domain, self.tables, protection, norm)
+        if (protection, norm) not in self._sensitivities:
+            self._sensitivities[protection, norm] = sensitivity_of(self.domain, self.tables, protection, norm)
+        return self._sensitivities[protection, norm]
+
+    @cached_property
+    def _sensitivities(self) -> dict[tuple[Protection, Norm], Sensitivity]:
+        return {}  # worked out once: every kind of noise asks for the same
 
     def _answerable(self) -> None:
         if self.query_count > LARGEST_ANSWERS or self.domain.size > LARGEST_ANSWERS:

@@ -152,7 +152,7 @@ class WorkloadBlock:
                 why=f"at most {LARGEST_BOX:,} cells are weighed one by one",
                 instead="group levels, or ask about fewer attributes at once",
             )
-        asked = np.full(self.orbit_count, bool(self.public))
+        asked = np.zeros(self.orbit_count, dtype=np.bool_)
         for key, factors in self.tables.items():
             if self.squared_weights[key] > 0:
                 columns = (f.counts[level.kept[level.first]] > 0 for f, level in zip(factors, self.levels, strict=True))
@@ -161,7 +161,7 @@ class WorkloadBlock:
             asked &= self.possible[np.ix_(*(level.first for level in self.levels))].reshape(-1)
         if not asked.any():
             raise asks_nothing()
-        return np.flatnonzero(asked)
+        return self.possible_orbits if self.public else np.flatnonzero(asked)
 
     @cached_property
     def possible_orbits(self) -> Indices:
