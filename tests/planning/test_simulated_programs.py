@@ -127,6 +127,8 @@ def test_releases_are_as_wrong_as_their_plan(seed: int, tmp_path: Path) -> None:
         errors = estimates[row.table] - simulated.truths[row.table]
         check_errors(errors, row.root_mean_squared_error, better)
         check_held(np.abs(errors) <= row.half_width)
+        if not better:  # and no wider than that takes: less holds in fewer, over all numbers, which are equally wrong
+            assert np.mean(np.abs(errors) < row.half_width * (1 - 1e-6)) <= 0.95 + 4 * math.sqrt(0.05 / errors.size)
         table = next(table for table in simulated.order.tables if table.name == row.table)
         check_held(np.abs(errors[:, :1]) <= simulated.half_width(table, 0) * (1 + 1e-9))
     assert len(plan.ratios) == len(simulated.order.ratios) >= 2

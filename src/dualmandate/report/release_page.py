@@ -135,10 +135,12 @@ def _ratio(glance: Glance, facts: Mapping[str, Any]) -> FigureTable:
         rows.append(row)
     file, left = facts.get("csv") or facts["parquet"], glance.cells - len(rows)
     first = f", the first {len(rows)} of {glance.cells:,}" if left else ""
+    clipped = f" ({facts['clipped']})" if facts.get("clipped") else ""
+    unit = f"in {ratio.unit}" if " per " in ratio.unit else "as a share"
     words = "" if facts["intervals"] else "; its intervals are worked out one by one, by load_release"
     return FigureTable.of(
         rows,
-        f"{ratio.name}: '{facts['numerator']}' over '{facts['denominator']}', in {ratio.unit}{first}; {file}{words}",
+        f"{ratio.name}{clipped}: '{facts['numerator']}' over '{facts['denominator']}', {unit}{first}; {file}{words}",
         *(Column(f"label {i}", name, "text") for i, name in enumerate(ratio.columns)),
         Column("estimate", "ratio of the estimates"),
         Column("interval", "95 % interval", "text"),
