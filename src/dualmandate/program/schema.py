@@ -306,8 +306,9 @@ class ReleasesTable(KeyTable):
     largest_total: Cap | None = None
     """The largest sum of the losses of all releases."""
     years_of_use: Positive | None = None
-    """For how many years a release is used, unless a newer one comes before; values of accuracy are then meant a year.
-    Where it is not stated, they are meant for a release."""
+    """For how many years a release is used, unless a newer one comes before; values of accuracy are then meant a year,
+    and so is all money that states its time_base. Where it is not stated, they are meant for a release. Not beside
+    [preferences.horizon], which adds up years too."""
     depreciation: AnyPart = Fraction(0)
     """The share of its worth that a release loses each year, because the people it counted move on; with
     years_of_use."""
