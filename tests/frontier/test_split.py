@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING
@@ -13,14 +15,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dualmandate.errors import InvalidLoss, InvalidWorkload, UnknownName
-from dualmandate.frontier import Frontier, power_split, split, stated_split
+from dualmandate.frontier import Frontier, Measure, frontier_of, power_split, split, stated_split
 from dualmandate.frontier.numerics import derivative
 from dualmandate.frontier.split import SplitCurves
+from dualmandate.mechanism import Production, laplace
 from dualmandate.mechanism.gaussian import GAUSSIAN
 from dualmandate.mechanism.geometric import GEOMETRIC
 from dualmandate.mechanism.laplace import LAPLACE
 from dualmandate.mechanism.mechanism import NoiseLaw
 from dualmandate.mechanism.staircase import STAIRCASE
+from dualmandate.population import Domain
+from dualmandate.workload import Workload
+from dualmandate.workload.factor import Identity
+from dualmandate.workload.table import Table
 
 if TYPE_CHECKING:
     from tests.frontier.conftest import LawFrontier
@@ -216,3 +223,43 @@ def test_groups_count_alike_and_share_no_table(of_law: LawFrontier) -> None:
         stated_split({name: of_law(LAPLACE, {"t": 1.0}) for name in HALVES}, HALVES)
     with pytest.raises(InvalidLoss, match="different currencies"):
         stated_split({"a": of_law(LAPLACE, {"a": 1.0}), "b": of_law(GAUSSIAN, {"b": 1.0})}, HALVES)
+
+
+@dataclass(frozen=True, eq=False)
+class _Thresholds:
+    """Squared errors times a multiple with a bump in ln loss, as what a decision misallocates has."""
+
+    table: str
+    power = 0
+    quick = True
+    convex = False
+
+    def unit(self, _unit: str, _currency: str, /) -> str:
+        return ""
+
+    def curve(self, production: Production, /) -> Callable[[float], float]:
+        def at(loss: float) -> float:
+            bump = 3.0 * math.exp(-((math.log(loss) / 0.4) ** 2))
+            return production.table_errors(loss)[self.table] * (1.0 + bump)
+
+        return at
+
+
+def test_a_curve_that_bends_the_other_way_is_split_as_well_as_all_near_it() -> None:
+    workloads = {name: Workload(Domain.of_shape((1,)), (Table(name, (Identity(1),)),)) for name in ("a", "b")}
+    groups = {name: frontier_of(laplace(), workload) for name, workload in workloads.items()}
+    bent: dict[str, Measure] = {"a": _Thresholds("a")}
+    best = split(groups, measures=bent)
+    slope = groups["a"].table_slopes(0.8, bent["a"])["a"], groups["a"].table_slopes(1.0, bent["a"])["a"]
+    assert slope[1] < slope[0] < 0  # it falls faster and faster there
+
+    def cost(part: float, loss: float) -> float:
+        of_a = groups["a"].table_errors(part * loss, bent["a"])["a"]
+        return of_a + groups["b"].table_errors((1 - part) * loss)["b"]
+
+    for loss in (0.5, 1.5, 2.0, 2.5, 3.0, 6.0):
+        part = best.allocation(loss)["a"] / loss
+        near = [cost(part * math.exp(step), loss) for step in (-0.02, -0.002, 0.002, 0.02)]
+        assert cost(part, loss) <= min(near)
+        least = min(cost(each / 2000, loss) for each in range(1, 2000))
+        assert cost(part, loss) <= 1.02 * least

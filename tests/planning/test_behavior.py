@@ -253,7 +253,7 @@ def test_no_year_is_counted_twice(tmp_path: Path) -> None:
     twice = USED_YEARLY + '\n[preferences.horizon]\nyears = 30\ndiscount_rate = 0.03\nsource = "assumed"\n'
     with pytest.raises(InvalidValue, match="years of use") as found:
         planned(tmp_path, twice, pieces=YEARLY)
-    assert found.value.where is not None and found.value.where.key == "horizon.years_of_use"
+    assert getattr(found.value.where, "key", None) == "horizon.years_of_use"
     once = ('"assumed" }', '"assumed", time_base = "once" }')
     with pytest.raises(IncompatibleUnits, match="lost once, beside years of use"):
         planned(tmp_path, USED.replace(*once), pieces=(once,))
@@ -269,7 +269,7 @@ def test_no_year_is_counted_twice(tmp_path: Path) -> None:
 def test_an_error_that_nothing_carries_into_the_choice_is_refused(tmp_path: Path, table: str, key: str) -> None:
     with pytest.raises(InvalidValue, match="states how uncertain it is") as found:
         planned(tmp_path, table)
-    assert found.value.where is not None and found.value.where.key == key
+    assert getattr(found.value.where, "key", None) == key
 
 
 def test_numbers_of_participation_are_taken_as_exact(tmp_path: Path) -> None:

@@ -172,7 +172,9 @@ def numbers_without_errors(program: Program) -> Iterator[str]:
         counted = ("total", "standard_deviation", "falsely_counted") if file.participation is not None else ()
         stated += [name for name in counted if getattr(table, name) is not None]
         yield from (f"{name}{of}" for name in stated)
-    yield from (f"typical_value of {ratio.name}" for ratio in file.ratios if _is_paid_for(ratio) and ratio.typical_value)
+    yield from (
+        f"typical_value of {ratio.name}" for ratio in file.ratios if _is_paid_for(ratio) and ratio.typical_value
+    )
     if file.participation is not None:
         answered = file.participation.model_fields_set - {"source"}
         yield from (name for name in type(file.participation).model_fields if name in answered)

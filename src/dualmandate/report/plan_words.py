@@ -594,7 +594,11 @@ def _path(plan: Plan) -> Iterator[str]:
             "This plan is for one release: the cap is kept only if its own largest loss is set accordingly."
         )
     if plan.program.file.horizon is not None and plan.program.file.horizon.years_of_use is not None:
-        harm = ", and privacy loss for every year until records are opened" if recurs(plan.program.timing.time_base) else ""
+        harm = (
+            ", and privacy loss for every year until records are opened"
+            if recurs(plan.program.timing.time_base)
+            else ""
+        )
         yield f"Here values of accuracy count for every year of use{harm}; the choice above counts one year."
     yield from _renewals(plan)
 
