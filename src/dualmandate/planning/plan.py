@@ -269,7 +269,7 @@ def _hidden_prices(plan: Plan) -> Iterator[str]:
     for price in sorted(price for price in prices if price is not None):
         yield (
             f"A price of {number(price)} {currency} per squared {currency} means an absolute risk aversion of "
-            f"{number(2 * price)} per {currency}; the price of a usual one is {number(USUAL_PRICE)}, as in the readings."
+            f"{number(2 * price)} per {currency}; the price of a usual one is {number(USUAL_PRICE)}: see the readings."
         )
 
 
