@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING
@@ -19,6 +20,7 @@ from dualmandate.frontier import (
     Measure,
     TailMisses,
     WorstError,
+    frontier_of,
     power_split,
     priced,
     split,
@@ -26,13 +28,16 @@ from dualmandate.frontier import (
 )
 from dualmandate.frontier.numerics import derivative
 from dualmandate.frontier.split import SplitCurves
-from dualmandate.mechanism import Measurement, TableRows
+from dualmandate.mechanism import Measurement, Production, TableRows, laplace
 from dualmandate.mechanism.gaussian import GAUSSIAN
 from dualmandate.mechanism.geometric import GEOMETRIC
 from dualmandate.mechanism.laplace import LAPLACE
 from dualmandate.mechanism.mechanism import NoiseLaw
 from dualmandate.mechanism.staircase import STAIRCASE
+from dualmandate.population import Domain
 from dualmandate.workload import Workload, identity
+from dualmandate.workload.factor import Identity
+from dualmandate.workload.table import Table
 
 if TYPE_CHECKING:
     from tests.frontier.conftest import LawFrontier
@@ -264,3 +269,43 @@ def test_errors_that_are_bounded_or_have_kinks_are_split_too(law: NoiseLaw, wort
         assert best.losses[1] < 1e-6
     for loss in np.geomspace(1e-6, 1e4, 21):
         assert sum(frontier.allocation(float(loss)).values()) == pytest.approx(loss)
+
+
+@dataclass(frozen=True, eq=False)
+class _Thresholds:
+    """Squared errors times a multiple with a bump in ln loss, as what a decision misallocates has."""
+
+    table: str
+    power = 0
+    quick = True
+    convex = False
+
+    def unit(self, _unit: str, _currency: str, /) -> str:
+        return ""
+
+    def curve(self, production: Production, /) -> Callable[[float], float]:
+        def at(loss: float) -> float:
+            bump = 3.0 * math.exp(-((math.log(loss) / 0.4) ** 2))
+            return production.table_errors(loss)[self.table] * (1.0 + bump)
+
+        return at
+
+
+def test_a_curve_that_bends_the_other_way_is_split_as_well_as_all_near_it() -> None:
+    workloads = {name: Workload(Domain.of_shape((1,)), (Table(name, (Identity(1),)),)) for name in ("a", "b")}
+    groups = {name: frontier_of(laplace(), workload) for name, workload in workloads.items()}
+    bent: dict[str, Measure] = {"a": _Thresholds("a")}
+    best = split(groups, measures=bent)
+    slope = groups["a"].table_slopes(0.8, bent["a"])["a"], groups["a"].table_slopes(1.0, bent["a"])["a"]
+    assert slope[1] < slope[0] < 0  # it falls faster and faster there
+
+    def cost(part: float, loss: float) -> float:
+        of_a = groups["a"].table_errors(part * loss, bent["a"])["a"]
+        return of_a + groups["b"].table_errors((1 - part) * loss)["b"]
+
+    for loss in (0.5, 1.5, 2.0, 2.5, 3.0, 6.0):
+        part = best.allocation(loss)["a"] / loss
+        near = [cost(part * math.exp(step), loss) for step in (-0.02, -0.002, 0.002, 0.02)]
+        assert cost(part, loss) <= min(near)
+        least = min(cost(each / 2000, loss) for each in range(1, 2000))
+        assert cost(part, loss) <= 1.02 * least

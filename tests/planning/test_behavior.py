@@ -162,7 +162,7 @@ def test_tables_that_are_used_for_years(tmp_path: Path) -> None:
     assert len(plan.extensions.renewals) == 4
     words = words_of(plan)
     assert "A new release every year is best" in words
-    assert "the choice above takes them as for one year" in words
+    assert "count for every year of use; the choice above counts one year" in words
 
 
 def test_truthful_reports_in_the_markets(tmp_path: Path) -> None:
@@ -233,3 +233,46 @@ def test_bad_input_is_refused_where_it_stands(
     assert found.value.where is not None
     assert key in (found.value.where.key or "")
     assert found.value.where.line is not None
+
+
+YEARLY = (('"assumed" }', '"assumed", time_base = "per year" }'),)
+USED_YEARLY = USED.replace(*YEARLY[0])
+
+
+def test_a_yearly_cost_comes_again_until_records_are_opened(tmp_path: Path) -> None:
+    def first(used: str, *pieces: tuple[str, str]) -> float:
+        found = planned(tmp_path, used, pieces=pieces).extensions.path
+        assert found is not None
+        return found.releases[0].epsilon
+
+    # κ a year for (1 − β^H)/(1 − β) = 20 years is 20 κ for a release.
+    assert first(USED_YEARLY, *YEARLY) == pytest.approx(first(USED, ("0.05, unit", "1.0, unit")), rel=1e-9)
+
+
+def test_no_year_is_counted_twice(tmp_path: Path) -> None:
+    twice = USED_YEARLY + '\n[preferences.horizon]\nyears = 30\ndiscount_rate = 0.03\nsource = "assumed"\n'
+    with pytest.raises(InvalidValue, match="years of use") as found:
+        planned(tmp_path, twice, pieces=YEARLY)
+    assert getattr(found.value.where, "key", None) == "horizon.years_of_use"
+    once = ('"assumed" }', '"assumed", time_base = "once" }')
+    with pytest.raises(IncompatibleUnits, match="lost once, beside years of use"):
+        planned(tmp_path, USED.replace(*once), pieces=(once,))
+
+
+@pytest.mark.parametrize(
+    ("table", "key"),
+    [
+        (USED.replace('"assumed" }', '"assumed", standard_error = 10 }'), "horizon.yearly_value.standard_error"),
+        (ASKED.replace('"assumed" }', '"assumed", least = 0.1, largest = 1 }'), "collection.cost_per_respondent.least"),
+    ],
+)
+def test_an_error_that_nothing_carries_into_the_choice_is_refused(tmp_path: Path, table: str, key: str) -> None:
+    with pytest.raises(InvalidValue, match="states how uncertain it is") as found:
+        planned(tmp_path, table)
+    assert getattr(found.value.where, "key", None) == key
+
+
+def test_numbers_of_participation_are_taken_as_exact(tmp_path: Path) -> None:
+    responding = '\n[participation]\nrate_without_loss = 0.9\ndecline_per_epsilon = 0.01\nsource = "assumed"\n'
+    exact = planned(tmp_path, responding).robustness.exact
+    assert {"total of people who say yes", "rate_without_loss", "decline_per_epsilon"} <= set(exact)

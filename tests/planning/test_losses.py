@@ -234,7 +234,7 @@ def test_participation_does_not_know_them(tmp_path: Path) -> None:
     path = tmp_path / "program.toml"
     part = '\n[participation]\nrate_without_loss = 0.9\ndecline_per_epsilon = 0.01\nsource = "s"\n'
     path.write_text(PROGRAM.replace("TABLE", joined).replace("NOISE", "laplace") + part, encoding="utf-8")
-    with pytest.raises(InvalidValue, match="participation does not know"):
+    with pytest.raises(InvalidValue, match=r"\[participation\] does not know"):
         load(path).plan()
 
 

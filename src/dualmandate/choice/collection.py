@@ -55,7 +55,7 @@ def best_share(worth: Callable[[float], float], cost: float, population_size: fl
 
     if not (math.isfinite(cost) and cost >= 0):
         raise InvalidPreferences(
-            f"asking everybody costs {cost:g} USD",
+            f"asking everybody costs {cost:g} in money",
             why="nobody is asked for less than nothing",
             instead="state a finite cost of at least 0",
         )

@@ -48,7 +48,7 @@ class DisclosureHorizon:
         if not (self.disclosure_after_years > 0 and 0 < self.discount_factor <= 1):
             raise InvalidPreferences(
                 f"disclosure after {self.disclosure_after_years:g} years, discounted by {self.discount_factor:g}",
-                why="records are opened after some time, and a later dollar counts no more than one today",
+                why="records are opened after some time, and money later counts no more than money today",
                 instead="state years above 0 and 0 < discount_factor ≤ 1",
             )
         if self.discount_factor == 1 and math.isinf(self.disclosure_after_years):

@@ -555,7 +555,7 @@ class Market:
     def __post_init__(self) -> None:
         if not 0 <= self.influence < math.inf:
             raise InvalidPreferences(
-                f"numbers that could be worth {self.influence:g} USD to one person",
+                f"numbers that could be worth {self.influence:g} in money to one person",
                 why="what somebody could win is finite, and not less than nothing",
                 instead="state a finite amount of at least 0",
             )

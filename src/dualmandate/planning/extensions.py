@@ -48,6 +48,7 @@ from dualmandate.planning.measures import MeasuredLoss, WealthWorth, measured_lo
 from dualmandate.planning.technology import TOGETHER, Technology, TechnologyBuilder, measures_of, values_of
 from dualmandate.planning.welfare import amount_in, float_or_none, in_currency
 from dualmandate.population import PrivacyMeasure
+from dualmandate.population.time_base import recurs
 from dualmandate.population.wording import exact
 from dualmandate.program.number import CalibratedNumber
 from dualmandate.program.program import ProgramFile, tabulation_of
@@ -260,7 +261,7 @@ class ExtensionBuilder:
         with self.program.document.at("horizon"):
             return budget_path(
                 self.frontier,
-                self.program.welfare,
+                self._for_all_years(table),
                 years=sorted(float(year) for year in table.releases),
                 horizon=_horizon(table),
                 cap=None if table.largest_total is None else float(table.largest_total),
@@ -275,13 +276,26 @@ class ExtensionBuilder:
         assert worth is not None
         with self.program.document.at("horizon"):
             limits = replace(self.limits, remaining=None)
-            return renewals(self.frontier, self.program.welfare, horizon=_horizon(table), worth=worth, limits=limits)
+            welfare = self._for_all_years(table)
+            return renewals(self.frontier, welfare, horizon=_horizon(table), worth=worth, limits=limits)
+
+    def _for_all_years(self, table: ReleasesTable) -> SocialWelfare:
+        """What a release today costs people in all: a yearly cost comes again until its records are opened.
+
+        So it is where tables are used for years; else both are stated for a release, or for a year of each.
+        """
+        welfare = self.program.welfare
+        if table.years_of_use is None or not recurs(self.program.timing.time_base):
+            return welfare
+        years = _horizon(table).years_of_harm(0.0)
+        return replace(welfare, groups=tuple(group.scaled(years) for group in welfare.groups))
 
     def _sample(self) -> SampleChoice | None:
         """How many people to ask, at which loss, and for which tables where each says what it is worth."""
         table, program, welfare = self.program.file.collection, self.program, self.program.welfare
         if table is None:
             return None
+        _check_measures(program, "collection")
         people, key = welfare.population_size, "cost_per_respondent"
         each = self._amount(
             table.cost_per_respondent, f"{program.units.currency} per {program.units.singular}", "collection", key
@@ -524,14 +538,7 @@ def participation_of(program: Program) -> Participation | None:
     response = response_of(program, privacy_measure)
     if table is None or response is None:
         return None
-    for position, (asked, value) in enumerate(zip(program.file.workload, program.welfare.table_values, strict=True)):
-        if not isinstance(value.measure, str):
-            raise InvalidValue(
-                f"the errors of table '{asked.name}' count in a way that participation does not know",
-                why="what those who stay away add to an error is known for squared and absolute errors",
-                instead="use squared or absolute loss without a decision, or leave [participation] out",
-                where=document.place(("workload", position, "loss" if asked.decision is None else "decision")),
-            )
+    _check_measures(program, "participation")
     false = in_currency(table, ("participation", "truthful_decline_per"), "answers to", privacy_measure, document)
     with document.at("participation"):
         truthful = ExponentialResponse(float(table.truthful_without_loss), float(false or 0))
@@ -543,6 +550,18 @@ def participation_of(program: Program) -> Participation | None:
         }
     assumed = tuple(asked.name for asked in program.file.workload if asked.total is None)
     return Participation(response, truthful, totals, assumed, table.source)
+
+
+def _check_measures(program: Program, part: str) -> None:
+    """Who is not in the data adds to errors that are squared or absolute; refused where others count."""
+    for position, (asked, value) in enumerate(zip(program.file.workload, program.welfare.table_values, strict=False)):
+        if not isinstance(value.measure, str):
+            raise InvalidValue(
+                f"the errors of table '{asked.name}' count in a way that [{part}] does not know",
+                why="what those who are not in the data add to an error is known for squared and absolute errors",
+                instead=f"use squared or absolute loss without a decision, or leave [{part}] out",
+                where=program.document.place(("workload", position, "loss" if asked.decision is None else "decision")),
+            )
 
 
 def _with_false_reports(program: Program, position: int, totals: TableTotals) -> TableTotals:

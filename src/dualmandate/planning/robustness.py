@@ -33,7 +33,7 @@ from dualmandate.choice import (
     tornado,
 )
 from dualmandate.errors import InvalidValue, Refusal, did_you_mean
-from dualmandate.planning.uncertainty import LEVEL, stated_numbers
+from dualmandate.planning.uncertainty import LEVEL, numbers_without_errors, stated_numbers
 from dualmandate.planning.welfare import amount_in
 from dualmandate.population import PrivacyMeasure
 from dualmandate.population.time_base import recurs
@@ -108,7 +108,7 @@ class Robustness:
         read = [float(row.choice.loss) for row in self.readings if row.choice is not None]
         if read:
             low, high = chosen_loss(min(read)), chosen_loss(max(read))
-            yield f"Read otherwise, it is between {low} and {high}: see the readings."
+            yield f"Read otherwise, it is {low if low == high else f'between {low} and {high}'}: see the readings."
         if self.exact:
             more = len(self.exact) - MOST_NAMED
             named = ", ".join(self.exact[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
@@ -146,7 +146,7 @@ def robustness_of(
         elasticities=tuple(sorted((row for row in moved if math.isfinite(row.elasticity)), key=_weight)),
         tornado=tornado(frontier, welfare, limits, ranges=ranges, chosen=choice),
         readings=tuple(_readings(frontier, welfare, limits, read)),
-        exact=tuple(name for name in stated if name not in ranges),
+        exact=(*(name for name in stated if name not in ranges), *numbers_without_errors(program)),
         interval=None if known is None else known.interval(LEVEL),
         span=None if known is None else known.span(LEVEL),
         why_no_interval="what the stated errors mean could not be worked out"

@@ -457,7 +457,8 @@ def _best_of(
         return (slow or kinds)[0]
 
     def trouble(kind: Kind, errors: float) -> float:
-        return 0.0 if kind[1] == TABLES else WORTHWHILE * errors
+        """What it takes to be worth it: a share of errors, but of none that were there before."""
+        return 0.0 if kind[1] == TABLES else WORTHWHILE * (errors - welfare.least_data_loss)
 
     best = min(choices, key=lambda kind: trouble(kind, choices[kind].data_loss) - choices[kind].welfare)
     loss = choices[best].epsilon

@@ -18,7 +18,7 @@ from dualmandate.program.file import Document, KeyPath, dotted
 from dualmandate.program.number import CalibratedNumber, calibrated_numbers
 from dualmandate.program.schema import PreferencesTable, ProgramKeys
 
-COUNTS = frozenset(  # These are counted, and nobody pays them; a yearly value says its time itself.
+COUNTS = frozenset(  # These are counted, and nobody pays them.
     {
         "population_size",
         "size",
@@ -29,7 +29,6 @@ COUNTS = frozenset(  # These are counted, and nobody pays them; a yearly value s
         "expected_number",
         "typical_value",
         "risk_aversion",
-        "yearly_value",
     }
 )
 PRICES = {"squared": "price_of_squared_misallocation", "absolute": "price_of_misallocation"}
@@ -90,6 +89,21 @@ def timing_of(file: ProgramKeys, document: Document) -> Timing:
     streams = dict(_streams(file, money, document))
     yearly = next((key for key, comes_again in streams.items() if comes_again), None)
     once = next((key for key, comes_again in streams.items() if not comes_again), None)
+    if file.horizon is not None and file.horizon.years_of_use is not None:
+        if horizon is not None:
+            raise InvalidValue(
+                "years of use are stated beside [preferences.horizon]",
+                why="what comes every year is added up over that horizon already, and would be counted twice",
+                instead="leave one of the two out",
+                where=document.place(("horizon", "years_of_use")),
+            )
+        if once is not None and timed is not None:
+            raise IncompatibleUnits(
+                f"{dotted(once)} is paid or lost once, beside years of use",
+                why="releases that are used for years are weighed by what they are worth and cost in each of them",
+                instead='state time_base = "per year" beside every amount, or leave years_of_use out',
+                where=document.place(once),
+            )
     if horizon is not None:
         if yearly is None:
             raise InvalidValue(

@@ -34,6 +34,7 @@ from dualmandate.errors import InvalidLoss, InvalidValue, Refusal
 from dualmandate.frontier.numerics import log_grid
 from dualmandate.planning.welfare import amount_in, float_or_none, in_currency
 from dualmandate.population.wording import chosen_loss, exact, money, number
+from dualmandate.program.file import dotted
 from dualmandate.program.number import calibrated_numbers
 
 if TYPE_CHECKING:
@@ -104,6 +105,7 @@ class Uncertainty:
 def uncertainty_of(program: Program, frontier: Frontier, limits: Limits) -> Uncertainty | None:
     """Everything that follows from standard errors and ranges; None where no number states any."""
     numbers = tuple(_numbers(program))
+    _refuse_uncarried(program, {number.name for number in numbers})
     if not numbers:
         _refuse_idle(program)
         return None
@@ -154,6 +156,46 @@ def stated_numbers(program: Program) -> Iterator[tuple[str, CalibratedNumber | N
         yield f"consequence{of}", table.consequence
     yield "price_of_squared_misallocation", preferences.price_of_squared_misallocation
     yield "price_of_misallocation", preferences.price_of_misallocation
+
+
+def numbers_without_errors(program: Program) -> Iterator[str]:
+    """What the choice rests on besides, of which no error can be carried into it: taken as it stands in the file."""
+    file = program.file
+    for table in file.workload:
+        of = f" of {table.name}"
+        if table.decision is not None:
+            given = [name for name in ("per_head", "threshold", "appropriation") if getattr(table.decision, name)]
+            yield from (f"{name}{of}" for name in given)
+        for group in table.wealth:
+            yield from (f"{name} of {group.name}" for name in ("people", "exposure", "risk_aversion"))
+        stated = [name for name in ("threshold", "expected_number", "public_numbers") if getattr(table, name)]
+        counted = ("total", "standard_deviation", "falsely_counted") if file.participation is not None else ()
+        stated += [name for name in counted if getattr(table, name) is not None]
+        yield from (f"{name}{of}" for name in stated)
+    yield from (
+        f"typical_value of {ratio.name}" for ratio in file.ratios if _is_paid_for(ratio) and ratio.typical_value
+    )
+    if file.participation is not None:
+        answered = file.participation.model_fields_set - {"source"}
+        yield from (name for name in type(file.participation).model_fields if name in answered)
+
+
+def _is_paid_for(ratio: RatioTable) -> bool:
+    return ratio.consequence is not None or ratio.value_of_accuracy is not None
+
+
+def _refuse_uncarried(program: Program, carried: set[str]) -> None:
+    """An error that is stated of a number moves the choice, or is refused: it is never passed over."""
+    known = [stated for name, stated in stated_numbers(program) if name in carried]
+    for key, stated in calibrated_numbers(program.file):
+        error = next((name for name in ("standard_error", "least", "largest") if getattr(stated, name) is not None), "")
+        if error and not any(stated is each for each in known):
+            raise InvalidValue(
+                f"{dotted(key)} states how uncertain it is, and the plan does not use that",
+                why="errors of costs, values and prices that move the choice are carried into it, of no other number",
+                instead=f"leave {error} out, and plan with another value to see what it would change",
+                where=program.document.place((*key, error)),
+            )
 
 
 def _known(

@@ -120,9 +120,9 @@ class PreferencesTable(KeyTable):
     privacy_weight: Probability | None = None
     """The weight of privacy φ between 0 and 1: another way to state relative_privacy_weight."""
     price_of_squared_misallocation: Calibrated | None = None
-    """What squared money of misallocation is worth, in "USD per USD^2"."""
+    """What squared money of misallocation is worth, in "USD per USD^2", or in another currency of [program]."""
     price_of_misallocation: Calibrated | None = None
-    """What misallocated money is worth, in "USD per USD"; 1 where not stated."""
+    """What misallocated money is worth, in "USD per USD", or in another currency of [program]; 1 where not stated."""
     estimates: EstimatesTable | None = None
     """What a survey estimated, and how far the errors of that go together; numbers refer to it by estimated_from."""
     horizon: HorizonTable | None = None
@@ -280,7 +280,7 @@ class CollectionTable(KeyTable):
     """What it costs to ask people, to see how many it pays to ask instead of everybody."""
 
     cost_per_respondent: Calibrated
-    """What asking one more person costs, in USD per person, decides how many it pays to ask."""
+    """What asking one more person costs, in money per person, decides how many it pays to ask."""
 
 
 class RandomizedResponseTable(KeyTable):
@@ -306,13 +306,14 @@ class ReleasesTable(KeyTable):
     largest_total: Cap | None = None
     """The largest sum of the losses of all releases."""
     years_of_use: Positive | None = None
-    """For how many years a release is used, unless a newer one comes before; values of accuracy are then meant a year.
-    Where it is not stated, they are meant for a release."""
+    """For how many years a release is used, unless a newer one comes before; values of accuracy are then meant a year,
+    and so is all money that states its time_base. Where it is not stated, they are meant for a release. Not beside
+    [preferences.horizon], which adds up years too."""
     depreciation: AnyPart = Fraction(0)
     """The share of its worth that a release loses each year, because the people it counted move on; with
     years_of_use."""
     yearly_value: Calibrated | None = None
-    """What the tables are worth in a year when they are fresh and exact, in USD: the plan then says how often a new
+    """What the tables are worth in a year when they are fresh and exact, in money: the plan then says how often a new
     release pays; with years_of_use."""
     source: Text
     """Discounting and the calendar are decided somewhere, and readers must be able to see where."""
@@ -342,16 +343,16 @@ class MarketsTable(KeyTable):
     budget: Calibrated | None = None
     """What a buyer of records can pay, in money."""
     harm: Calibrated | None = None
-    """The harm that one whose record is not used expects from others' misdeeds: "USD per person"."""
+    """The harm that one whose record is not used expects from others' misdeeds, in money per person."""
     target_error: Probability | None = None
     """By which share of the population the one count that an auction buys may be off."""
     failure_probability: Probability = Fraction(1, 20)
     """How often a study that pays for harm may miss the target error."""
     stake: Calibrated | None = None
-    """What one who reports falsely stands to lose, the chance to be found out times what that costs: USD per person."""
+    """What one who reports falsely stands to lose, in money per person: the chance to be found out times its cost."""
     influence: Calibrated | None = None
-    """The most that published numbers could be worth to one person who moved them by a false report: USD per person;
-    nothing where not stated. With stake."""
+    """The most that published numbers could be worth to one person who moved them by a false report, in money per
+    person; nothing where not stated. With stake."""
     source: Text
     """Who values accuracy, and how much, is measured or assumed, and readers must be able to see which."""
 
@@ -820,11 +821,11 @@ class WealthTable(KeyTable):
     people: Positive
     """How many are exposed decides what accuracy is worth to all of them."""
     exposure: Calibrated
-    """By how much the wealth of one of them moves with a number of the table: USD per unit."""
+    """By how much the wealth of one of them moves with a number of the table: money per unit."""
     exposed_to: Literal["one", "all"] = "one"
     """Whether each of them is exposed to one number of the table, evenly spread, or to every one."""
     risk_aversion: Calibrated
-    """Who does not mind risk does not pay for accuracy: absolute risk aversion, in 1/USD."""
+    """Who does not mind risk does not pay for accuracy: absolute risk aversion, in 1/money, as "1/EUR"."""
     source: Text
     """Who is exposed is measured or assumed, and readers must be able to see which."""
 
@@ -1008,9 +1009,9 @@ class RatioTable(KeyTable):
     source: Text | None = None
     """Where the shares of the denominator come from."""
     consequence: Calibrated | None = None
-    """What an error of the ratio does: USD^2 per squared unit."""
+    """What an error of the ratio does: squared money per squared unit."""
     value_of_accuracy: Calibrated | None = None
-    """What society would pay for its accuracy: USD per squared unit; nothing where neither is stated."""
+    """What society would pay for its accuracy: money per squared unit; nothing where neither is stated."""
 
     @model_validator(mode="after")
     def _stated_once(self) -> Self:

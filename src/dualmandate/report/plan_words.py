@@ -11,6 +11,7 @@ from dualmandate.planning.clipping import RECORDS
 from dualmandate.planning.study import marked, study_words
 from dualmandate.planning.technology import in_words, measured_words
 from dualmandate.population import PrivacyMeasure, plural
+from dualmandate.population.time_base import recurs
 from dualmandate.population.wording import (
     chosen_loss,
     counted,
@@ -593,7 +594,12 @@ def _path(plan: Plan) -> Iterator[str]:
             "This plan is for one release: the cap is kept only if its own largest loss is set accordingly."
         )
     if plan.program.file.horizon is not None and plan.program.file.horizon.years_of_use is not None:
-        yield "Here values of accuracy count for every year of use; the choice above takes them as for one year."
+        harm = (
+            ", and privacy loss for every year until records are opened"
+            if recurs(plan.program.timing.time_base)
+            else ""
+        )
+        yield f"Here values of accuracy count for every year of use{harm}; the choice above counts one year."
     yield from _renewals(plan)
 
 
