@@ -61,6 +61,29 @@ class CharacteristicFunction:
         place = math.floor((distance - 6 * self.blur) / step)
         return min(float(tails[min(place, len(tails) - 1)]) + 2e-9, 1.0) if place >= 0 else 1.0
 
+    def tail_alone(self, distance: float) -> float:
+        """The same at one distance, without a table: it moves with the noise where `tail` stays or jumps a little."""
+        at, spacing, total = min(distance - 6 * self.blur, self.largest), math.pi / self.largest, 0.0
+        if at <= 0:
+            return 1.0
+        for frequencies, weights in self._blurred():
+            total += float(weights @ np.sin(frequencies * at))
+        return min(max(1 - spacing / math.pi * (at + 2 * total), 0.0) + 2e-9, 1.0)
+
+    def _blurred(self) -> Iterator[tuple[Floats, Floats]]:
+        """Frequencies mh and φ(mh)·e^(−(blur·mh)²/2)/(mh), some thousands at a time."""
+        spacing = math.pi / self.largest
+        for orders in blocks(1, self._count + 1):
+            frequencies = spacing * orders
+            yield frequencies, self.at(frequencies) * np.exp(-np.square(self.blur * frequencies) / 2) / frequencies
+
+    @property
+    def _count(self) -> int:
+        """Frequencies after which the Gaussian has gone; without large prime factors, which make transforms slow."""
+        count = math.ceil(8 * self.largest / (self.blur * math.pi))
+        even = 1 << max(count.bit_length() - 4, 0)
+        return -(-count // even) * even
+
     def reach(self, tail: float) -> float:
         """The smallest t with P(|S| > t) ≤ tail, or a little more."""
         # P(|S| > t + z) ≤ P(|S + Z| > t) + P(|Z| > z): a hundredth of the tail is given to the second part.
@@ -79,13 +102,8 @@ class CharacteristicFunction:
     @cached_property
     def blurred_tails(self) -> tuple[float, Floats]:
         """P(|S + Z| > k steps) for k = 0, 1, …, Z Gaussian: 1 − (h/π)(x + 2·Σ φ(mh)·sin(mhx)/(mh)), all x at once."""
-        spacing = math.pi / self.largest
-        count = math.ceil(8 / (self.blur * spacing))
-        weights = np.zeros(count + 1)
-        for orders in blocks(1, count + 1):
-            frequencies = spacing * orders
-            blurred = self.at(frequencies) * np.exp(-np.square(self.blur * frequencies) / 2)
-            weights[orders.astype(np.int64)] = blurred / frequencies
+        spacing, count = math.pi / self.largest, self._count
+        weights = np.concatenate([np.zeros(1), *(found for _, found in self._blurred())])
         waves = -np.fft.rfft(weights, 2 * count).imag
         distances = self.largest / count * np.arange(count + 1)
         tails = 1 - spacing / math.pi * (distances + 2 * waves)
@@ -162,6 +180,11 @@ class Combination:
             return self.law.tail(distance)
         steps = math.floor(distance / self._period[0] * (1 + 1e-12))
         return float(self._lattice_tails[min(steps, len(self._lattice_tails) - 1)])
+
+    def smooth_tail(self, distance: float) -> float:
+        """The same as `tail`, or a little more; it moves with the noise where `tail` stays or jumps."""
+        sums = self._single is None and self.variance > 0 and distance >= 0 and self._period is None
+        return self.law.tail_alone(distance) if sums else self.tail(distance)
 
     def reach(self, tail: float) -> float:
         """The smallest t with P(|S| > t) ≤ tail, or a little more where it is not exact."""

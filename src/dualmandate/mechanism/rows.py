@@ -474,7 +474,7 @@ class NearlyNormal:
     def crossing(self, tail: float) -> float:
         return self.reach(tail)
 
-    def tail(self, distance: float) -> float:
+    def smooth_tail(self, distance: float) -> float:
         """P(|S| > t) = 2·(1 − Φ(z)) + φ(z)·(z³ − 3z)·excess/12, z = t/σ (Edgeworth)."""
         if self.spread == 0.0:
             return float(distance < 0.0)
@@ -586,7 +586,7 @@ class StrategyAnswers:
 
     def misses(self, noises: Sequence[Distribution], distance: float) -> float:
         """Worked out for queries from the least to the most noisy; between them its logarithm is interpolated."""
-        spreads, chosen, found = self._found(noises, lambda error: error.tail(distance))
+        spreads, chosen, found = self._found(noises, lambda error: error.smooth_tail(distance))
         logs = np.log(np.maximum(found, 1e-300))
         return float(np.exp(np.interp(spreads, spreads[chosen], logs)).sum()) if found.any() else 0.0
 
