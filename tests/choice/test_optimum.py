@@ -32,11 +32,11 @@ from dualmandate.choice import (
 )
 from dualmandate.choice.optimum import local_optima
 from dualmandate.errors import IncompatibleUnits, InvalidLoss, InvalidPreferences, NoOptimum
-from dualmandate.frontier import frontier_of
+from dualmandate.frontier import TailMisses, frontier_of
 from dualmandate.frontier.frontier import Frontier
-from dualmandate.mechanism import geometric, laplace, staircase
+from dualmandate.mechanism import GEOMETRIC, MatrixRows, Measurement, geometric, laplace, staircase
 from dualmandate.population import PrivacyMeasure
-from dualmandate.workload import identity
+from dualmandate.workload import Table, Total, Workload, identity
 
 if TYPE_CHECKING:
     from tests.choice.conftest import PowerFrontier, TitleI
@@ -499,3 +499,16 @@ def test_where_errors_and_costs_are_convex_no_grid_is_searched(
             anyway.setattr(Frontier, "convex_from", math.inf)
             assert choose(frontier, welfare).epsilon == pytest.approx(found.epsilon, rel=1e-12)
     assert not title_i.welfare(BoundedCost(title_i.cost)).convex
+
+
+def test_misses_of_summed_noise_are_not_convex_so_a_grid_is_searched(title_i: TitleI) -> None:
+    """Two geometric noises miss 0 with 1 − T(1 + T²)/2, T = tanh(ε/2), which bends down below T = 1/√3."""
+    total = Workload(identity(2).domain, (Table("sum", (Total(2),)),))
+    measured, misses = Measurement(MatrixRows.every_cell(total), GEOMETRIC), TailMisses("sum", 0.5)
+    curve = misses.curve(measured)
+    for epsilon in (0.2, 0.5, 1.0, 3.0):
+        slope = math.tanh(epsilon / 2)
+        assert curve(epsilon) == pytest.approx(1 - slope * (1 + slope**2) / 2, rel=1e-9)
+    assert curve(0.2) + curve(0.8) < 2 * curve(0.5)
+    value = TableValue("sum", 1.0, unit="child", measure=misses)
+    assert not title_i.welfare(LinearCost(title_i.cost), value=value).convex

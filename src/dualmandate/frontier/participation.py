@@ -193,7 +193,8 @@ class ParticipationCurves(Curves):
         if measure == "absolute":
             noise = inner * weight
             rising = noise * (falling * weight + inner * slope) + self._counts * (_FOLDED * variance + bias) / 2
-            return np.asarray(rising / self.reached(loss, measure))
+            reached = self.reached(loss, measure)  # 0 where whole-number noise has vanished and everybody takes part
+            return np.divide(rising, reached, out=np.zeros_like(reached), where=reached > 0)
         return np.asarray(falling * weight**2 + 2 * weight * slope * inner + variance + bias)
 
     def of_response(self, loss: float, measure: Measure, *, order: int = 0) -> tuple[Floats, Floats]:
