@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
@@ -19,12 +20,14 @@ from dualmandate.audit.tables import one_place
 from dualmandate.audit.targets.of_program import synthetic_places
 from dualmandate.errors import ConflictingLimits, Refusal
 from dualmandate.ledger import Account, Approval, make_key, open_ledger
+from dualmandate.planning.clipping import _published
 from dualmandate.planning.plan import Plan
 from dualmandate.planning.release_spec import release_spec_of, release_spec_of_plan, strategy_files
 from dualmandate.planning.saved_plan import load_plan
 from dualmandate.population import PrivacyLoss
 from dualmandate.program import read_program
 from dualmandate.publication.release import Release
+from dualmandate.publication.writing import PublishedTable
 from dualmandate.report.documents.plan import plan_document
 from dualmandate.report.figures import clipping
 from dualmandate.report.plan_words import plan_words
@@ -326,12 +329,24 @@ def test_a_bound_that_nothing_decides_is_refused(tmp_path: Path) -> None:
 # A first release buys the distribution.
 
 
+def test_noise_in_the_highest_bins_is_no_tail() -> None:
+    """3 of 3,000 with half a million each would be half of all amounts; they are noise of a standard error of 3."""
+    bins = (("[0, 1000)", "[1000, 10000)", "[10000, 100000)", "[100000, 1000000]", "unknown"),)
+    estimates, errors = np.array([1_000.0, 1_900.0, 100.0, 3.0, 40.0]), np.full(5, 3.0)
+    noisy = PublishedTable("bins", "person", ("cost",), bins, estimates, errors, np.rint(estimates).astype(np.int64))
+    found = _published("bins", noisy)
+    assert found.pieces[-1][:2] == (10_000.0, 100_000.0)
+    assert [share for _, _, share in found.pieces] == pytest.approx([1000 / 3003, 1900 / 3003, 103 / 3003])
+    sure = replace(noisy, standard_errors=np.full(5, 1.0))
+    assert _published("bins", sure).pieces[-1] == (100_000.0, 1_000_000.0, pytest.approx(3 / 3003))
+
+
 def test_a_published_histogram_is_a_distribution(tmp_path: Path) -> None:
-    bins = "{ logarithmic_bins = { least = 100, largest = 1000000, bins_per_decade = 4 }, outside = 'clamp' }"
+    bins = "{ logarithmic_bins = { least = 100, largest = 1000000, bins_per_decade = 12 }, outside = 'clamp' }"
     first = (
         (f"{{ lower = 0, upper = 100000, grid = 100{LAW} }}", bins),
         ('by     = ["region"]\nsum_of = "cost"\nunit   = "USD"\n', 'by = ["cost"]\n'),
-        ('1e-4, unit = "USD per USD^2"', '5, unit = "USD per person^2"'),
+        ('1e-4, unit = "USD per USD^2"', '500000, unit = "USD per person^2"'),
         ("cost by region", "people by cost"),
     )
     folder = tmp_path / "first"
@@ -344,7 +359,8 @@ def test_a_published_histogram_is_a_distribution(tmp_path: Path) -> None:
         assert found == pytest.approx(true, rel=0.1)
     assert 0.1 < second.program.bounds["cost"] / known.program.bounds["cost"] < 2
     source = second.extensions.clipping[0].source
-    assert source == f"table 'people by cost' of release {release.facts['release']} of costs"
+    assert source is not None
+    assert source.startswith(f"table 'people by cost' of release {release.facts['release']} of costs, which tells")
     for old, new, words in (("people by cost", "others", "no table"), ("../first/out", "../nowhere", "release")):
         with pytest.raises(Refusal, match=words) as refused:
             load(written(tmp_path / "bad", (LAW, law.replace(old, new)), BEST))

@@ -36,6 +36,7 @@ from dualmandate.planning.release_spec import load_release
 from dualmandate.population import Attribute
 from dualmandate.population.arrays import Floats
 from dualmandate.population.rational import rational
+from dualmandate.population.wording import stated_amount
 from dualmandate.program.domain import MOST_LEVELS
 from dualmandate.program.file import Document, KeyPath
 from dualmandate.program.program import ProgramFile
@@ -54,6 +55,7 @@ WIDEST = 1e4  # The largest bound that is compared is at most so many times the 
 MULTIPLES = (0.25, 0.5, 1.0, 2.0, 4.0)  # of a bound, where no distribution is stated
 RECORDS = "records"  # the name of the bound on the records of a unit
 MOST_COUNTS = 50  # numbers of records of a unit that are compared
+NOISE_ALONE = 2.0
 BIN = re.compile(r"\[(-?[0-9.]+), (-?[0-9.]+)[)\]]")
 
 
@@ -387,13 +389,20 @@ def distribution_of(table: DistributionTable, document: Document, key: KeyPath) 
     assert table.table is not None
     with document.at(*key):
         release = load_release(document.path.parent / table.release)
-        return _published(table.table, release.published(table.table)), (
-            f"table '{table.table}' of release {release.facts['release']} of {release.facts['program']}"
+        pieces = _published(table.table, release.published(table.table))
+        top = stated_amount(pieces.pieces[-1][1], None)
+        return pieces, (
+            f"table '{table.table}' of release {release.facts['release']} of {release.facts['program']}, which tells "
+            f"nothing from noise beyond {top}"
         )
 
 
 def _published(name: str, found: PublishedTable) -> EvenPieces:
-    """Records by bins of an amount, from a table that was published; other levels (a missing answer) tell nothing."""
+    """Records by bins of an amount, from a table that was published; other levels (a missing answer) tell nothing.
+
+    Noise alone fills some of the highest bins, and one person too many there is worth thousands below: bins from which
+    on records are together no more than NOISE_ALONE standard errors are counted in the one below them.
+    """
     bins = [BIN.fullmatch(label) for label in found.labels[0]] if len(found.labels) == 1 else []
     numbers = found.estimates if found.values is None else found.values
     known = [(each, max(float(count), 0.0)) for each, count in zip(bins, numbers, strict=False) if each is not None]
@@ -404,4 +413,11 @@ def _published(name: str, found: PublishedTable) -> EvenPieces:
             why="it must count records by bins of the amount alone, and find some",
             instead="name a table by one attribute with edges, or logarithmic_bins",
         )
-    return EvenPieces.of_bins([edges[0][0], *(high for _, high in edges)], [count for _, count in known])
+    places = [place for place, each in enumerate(bins) if each is not None]
+    beyond = np.cumsum(found.estimates[places][::-1])[::-1]
+    errors = np.sqrt(np.cumsum(np.square(found.standard_errors[places])[::-1])[::-1])
+    told = np.flatnonzero((beyond > NOISE_ALONE * errors) & (np.array([count for _, count in known]) > 0))
+    last = int(told.max(initial=0)) + 1
+    counts = [count for _, count in known[:last]]
+    counts[-1] += max(float(beyond[last]), 0.0) if last < len(known) else 0.0
+    return EvenPieces.of_bins([edges[0][0], *(high for _, high in edges[:last])], counts)
