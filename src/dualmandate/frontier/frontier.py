@@ -288,8 +288,8 @@ class ClosedFormCurves(Curves):
 
     def _read_off(self, loss: float, measure: Measure) -> tuple[Floats, Floats, Floats] | None:
         """What takes long or states no slope, as logarithms, read off polynomials; None for all that is computed."""
-        combined = self.production.combines
-        if measure != "absolute" or not combined if isinstance(measure, str) else measure.quick:
+        slow = measure == "absolute" and self.production.combines if isinstance(measure, str) else not measure.quick
+        if not slow:
             return None
         if measure not in self._smooth:
             self._smooth[measure] = SmoothCurve(lambda at: self._errors(at, measure))

@@ -140,7 +140,6 @@ class TechnologyBuilder:
     participation: Participation | None = None  # where people respond to the privacy loss
     limits: Limits = field(default_factory=Limits)
     _optimized: dict[tuple[NoiseName, tuple[str, ...]], Strategy | Refusal] = field(default_factory=dict)
-    _workloads: dict[tuple[str, ...], Workload] = field(default_factory=dict)  # of some tables, by their names
 
     @cached_property
     def groupings(self) -> tuple[str, ...]:
@@ -184,6 +183,10 @@ class TechnologyBuilder:
         groups = [list(group) for group in stated] or [*found.values()]
         names = [" + ".join(group) for group in groups] if len(groups) > 1 else [ALL_TABLES]
         return {name: self._only(tuple(tables)) for name, tables in zip(names, groups, strict=True)}
+
+    @cached_property
+    def _workloads(self) -> dict[tuple[str, ...], Workload]:
+        return {}  # by the names of their tables; a copy of this with another workload has its own
 
     def _only(self, tables: tuple[str, ...]) -> Workload:
         """Some of the tables; one workload for every kind of noise, so that its sensitivity is worked out once."""
