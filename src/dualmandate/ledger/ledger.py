@@ -295,16 +295,16 @@ class Ledger:
             check_anchors(heads, books.head, books.digests)
 
     def events(self, account: str | None = None) -> tuple[Event, ...]:
-        """The entries, or those about one account, in the order of their numbers."""
+        """The entries of the chain, each checked anew, or those about one account, in the order of their numbers."""
         with self._viewing() as connection:
-            return tuple(event for event in read_entries(connection, 1) if account in (None, event.account))
+            return tuple(event for event in self._whole(connection) if account in (None, event.account))
 
     def verify(self) -> Verification:
         """Read everything again from the first entry, and check the chain, the head and every anchor."""
         with self._lock:
             self._books = Books(self._books.ledger, self._books.digests[0])
         with self._viewing() as connection:
-            times = [event.recorded_at for event in read_entries(connection, 1)]
+            times = [event.recorded_at for event in self._whole(connection)]
             back = tuple(number for number in range(2, len(times) + 1) if times[number - 1] < times[number - 2])
             return Verification(self._books.head, self._anchors, back)
 
@@ -353,21 +353,39 @@ class Ledger:
         known = books.head
         if head is None or head.ledger != known.ledger:
             raise _broken("the database holds another ledger", "it was replaced, or its head was changed")
-        found = known.sequence == 0
-        for event in read_entries(connection, max(known.sequence, 1)):
-            if event.sequence == known.sequence:
-                found = event.digest == known.digest
-            elif not found or event.sequence != books.head.sequence + 1:
-                break
-            elif event.digest != chained_digest(self._key, books.head.digest, event):
+        for event in self._chained(connection, known, head):
+            books.read(event)
+        check_anchors(anchors, head, books.digests)
+
+    def _whole(self, connection: sql.Connection) -> Iterator[Event]:
+        """Every entry from the first to the last one known, whatever this process has seen before."""
+        books = self._books
+        return self._chained(connection, Head(books.ledger, 0, books.digests[0]), books.head)
+
+    def _chained(self, connection: sql.Connection, known: Head, head: Head) -> Iterator[Event]:
+        """The entries after a known one and up to the head, each with its digest checked.
+
+        The whole table is read: a row that is not in the chain is somebody's forgery, wherever it stands.
+        """
+        last, found, outside = known, known.sequence == 0, list[int]()
+        for event in read_entries(connection, known.sequence):
+            if not found and (event.sequence, event.digest) == (known.sequence, known.digest):
+                found = True
+            elif not found or event.sequence != last.sequence + 1:
+                outside.append(event.sequence)
+            elif event.digest != chained_digest(self._key, last.digest, event):
                 why = "an entry was changed, dropped or moved after it was written, or this is not the ledger's key"
                 raise _broken(f"the chain breaks at entry {event.sequence}", why)
             else:
-                books.read(event)
-        if not found or books.head != head:
+                last = Head(known.ledger, event.sequence, event.digest)
+                yield event
+        if not found or last != head:
             why = "entries were removed or added behind its back, or an older copy was restored"
             raise _broken(f"the entries do not lead to the ledger's head, number {head.sequence}", why)
-        check_anchors(anchors, head, books.digests)
+        if outside:
+            also = f", and {len(outside) - 1} more" if len(outside) > 1 else ""
+            why = "its number does not follow the last entry, and no digest ties it to one: the ledger never wrote it"
+            raise _broken(f"row {outside[0]} in the table of entries is outside the chain{also}", why)
 
 
 def _broken(what: str, why: str) -> LedgerTampered:
