@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 from tests.publication.reading_back import read_csv
 
+from dualmandate.errors import CannotWrite
 from dualmandate.ledger import Ledger, ReleaseState, open_ledger, read_key
 from dualmandate.publication import publish as publishing
 from dualmandate.report.documents.schemas import schema
@@ -262,3 +264,81 @@ def test_a_source_that_is_damaged_is_refused_with_the_way_on(command: Command, p
     assert f"resume release {entry.name}, whose loss is spent" in refusal["instead"]
     records.write_text(whole, encoding="utf-8")
     assert command("publish", "report/plan.json", "--resume", entry.name, "--by", "Eve").status == 0
+
+
+def copied(project: Path, name: str) -> Path:
+    """A backup of the ledger's whole folder."""
+    shutil.copytree(project / ".dualmandate", project / name)
+    return project / name
+
+
+def restore(project: Path, backup: Path) -> None:
+    shutil.rmtree(project / ".dualmandate")
+    shutil.copytree(backup, project / ".dualmandate")
+
+
+@pytest.mark.parametrize("elsewhere", ["beside the data", "beside the releases", "second place"])
+def test_a_restored_ledger_publishes_nowhere(command: Command, project: Path, elsewhere: str) -> None:
+    """Whichever of its anchors is left: beside the data, in the usual folder of releases, in the second place."""
+    if elsewhere == "second place":
+        (project / "other").mkdir()
+        (project / "dualmandate.toml").write_text('anchor_file = "other/head"\n', encoding="utf-8")
+    approved(command, cap="20")
+    backup = copied(project, "backup")
+    assert command("publish", "report/plan.json", "--by", "Eve").status == 0
+    spent = the_ledger(project).spent("residents")
+    [beside] = project.glob("residents.csv.*.anchor")
+    if elsewhere != "beside the data":
+        beside.unlink()
+    if elsewhere != "beside the releases":
+        shutil.move(project / "releases", project / "away")
+    restore(project, backup)
+    words = ["publish", "report/plan.json", "--by", "Eve", "--out", "out2"]
+    refusal = refused(command, *words, code="ledger tampered")
+    assert "and its anchor knows" in refusal["what"]
+    state = project / ".dualmandate"
+    assert open_ledger(state / "ledger.sqlite", read_key(state / "key")).spent("residents") == 0 < spent
+    assert not list(project.glob("out2/*"))
+
+
+def test_two_cloned_folders_spend_one_cap(command: Command, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = project.parent / f"{project.name} elsewhere"
+    place.mkdir()
+    text = f'anchor_append = "{place / "heads"}"\n'
+    (project / "dualmandate.toml").write_text(text, encoding="utf-8")
+    approved(command, cap="10")
+    clone = project.parent / f"{project.name} clone"
+    shutil.copytree(project, clone)
+    assert command("publish", "report/plan.json", "--by", "Eve").status == 0
+    monkeypatch.chdir(clone)
+    refusal = refused(command, "publish", "report/plan.json", "--by", "Eve", code="ledger tampered")
+    assert "its anchor knows" in refusal["what"]
+    assert not list(clone.glob("releases/*"))
+
+
+def test_a_folder_of_data_that_keeps_no_anchor_is_told(
+    command: Command, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    approved(command)
+
+    def not_writable(*words: object, **more: object) -> None:
+        raise CannotWrite("it", why="read-only", instead="no")
+
+    monkeypatch.setattr("dualmandate.publication.beside_data.advance_anchor", not_writable)
+    outcome = command("publish", "report/plan.json", "--by", "Eve")
+    assert outcome.status == 0, outcome.err
+    assert "no anchor could be kept beside the data, and no second place is named" in outcome.out
+    assert not list(project.glob("residents.csv.*.anchor"))
+
+
+def test_a_damaged_anchor_beside_the_data_is_refused(command: Command, project: Path) -> None:
+    approved(command, cap="20")
+    published = command("publish", "report/plan.json", "--by", "Eve", "--json").document
+    assert published["anchored"] is True
+    [beside] = project.glob("residents.csv.*.anchor")
+    assert beside.stat().st_mode & 0o777 == 0o644
+    head = json.loads((Path(published["directory"]) / "release.json").read_text(encoding="utf-8"))["ledger_head"]
+    assert json.loads(beside.read_text(encoding="utf-8"))["ledger_head"] == head
+    beside.write_text("{", encoding="utf-8")
+    words = ["publish", "report/plan.json", "--by", "Eve", "--again"]
+    assert "anchor of the ledger cannot be read" in refused(command, *words, code="ledger tampered")["what"]

@@ -331,7 +331,19 @@ def verify(
         books = place.open(anchors=files)
         verification = books.verify()
         releases = check_releases(books, files) if files else ()
-    output.tell(LedgerCheck(verification, releases))
+    output.tell(LedgerCheck(verification, releases, place.same_disk()))
+
+
+@ledgers.command()
+def anchor(by: By = None, ledger: LedgerPlace = None, json: Json = False) -> None:
+    """Keep the head in a second place.
+
+    In the places that dualmandate.toml names (anchor_file, anchor_append, anchor_database, anchor_command), from now
+    on, and in no others. A ledger that is behind one of them spends nothing.
+    """
+    from dualmandate.apps.ledgers import find_ledger, keep_head, person
+
+    Output(json).tell(keep_head(find_ledger(Path.cwd(), ledger), by=person(by)))
 
 
 @ledgers.command()

@@ -7,19 +7,21 @@ from __future__ import annotations
 
 import getpass
 import json
-from collections.abc import Callable, Sequence
+import shlex
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dualmandate.apps.settings import STATE_FOLDER, project_folder, settings
+from dualmandate.apps.settings import PROJECT_FILE, STATE_FOLDER, Setting, project_folder, settings
 from dualmandate.errors import (
     BudgetExceeded,
     InvalidAccount,
     InvalidLoss,
     InvalidRelease,
     InvalidRequest,
+    InvalidValue,
     LedgerUnavailable,
     Place,
     Refusal,
@@ -28,9 +30,15 @@ from dualmandate.errors import (
 from dualmandate.ledger import (
     Account,
     AccountLimit,
+    AppendOnlyFile,
     Approval,
+    CommandPlace,
+    DatabasePlace,
     Earmark,
     EventKind,
+    FilePlace,
+    Head,
+    HeadPlace,
     Ledger,
     Scope,
     UnitBound,
@@ -65,6 +73,7 @@ class LedgerFiles:
     file: Path | None  # None for a database elsewhere
     folder: Path
     key: Path
+    places: tuple[HeadPlace, ...] = ()  # second ones, of its head
 
     @property
     def words(self) -> str:
@@ -79,7 +88,13 @@ class LedgerFiles:
                 instead="open one with `dualmandate ledger open POPULATION --unit UNIT --cap LOSS`, or name its place",
                 where=Place(file=str(self.file)),
             )
-        return open_ledger(self.place, read_key(self.key), folder=self.folder, anchors=anchors)
+        return open_ledger(self.place, read_key(self.key), folder=self.folder, anchors=anchors, places=self.places)
+
+    def same_disk(self) -> tuple[str, ...]:
+        """Second places that lie on the disk of the ledger: who restores the disk restores both."""
+        files = [place for place in self.places if isinstance(place, FilePlace | AppendOnlyFile)]
+        own = self.folder.stat().st_dev
+        return tuple(each.words for each in files if each.path.parent.stat().st_dev == own)
 
     def create(self) -> Ledger:
         """The ledger that is there, or a new one with a key of its own; a ledger that stands gets no new key."""
@@ -88,7 +103,7 @@ class LedgerFiles:
             stands = self.key.exists() or (self.file is not None and self.file.is_file() and self.file.stat().st_size)
             key = read_key(self.key) if stands else make_key(self.key)
         try:
-            return open_ledger(self.place, key, folder=self.folder, create=True)
+            return open_ledger(self.place, key, folder=self.folder, places=self.places, create=True)
         except Refusal:
             if not stands and not any(self.folder.glob("*.anchor")):
                 self.key.unlink(missing_ok=True)
@@ -117,7 +132,43 @@ def find_ledger(start: Path, flag: str | None) -> LedgerFiles:
     else:
         assert project is not None
         folder = project / STATE_FOLDER
-    return LedgerFiles(place, store.path, folder, found["key_file"].path or folder / KEY_FILE)
+    return LedgerFiles(place, store.path, folder, found["key_file"].path or folder / KEY_FILE, _places(found, project))
+
+
+def _places(found: Mapping[str, Setting], project: Path | None) -> tuple[HeadPlace, ...]:
+    """The second places of the ledger's head that the project names."""
+    places: list[HeadPlace] = []
+    if (file := found["anchor_file"].path) is not None:
+        places.append(FilePlace(file))
+    if (appended := found["anchor_append"].path) is not None:
+        places.append(AppendOnlyFile(appended))
+    if (url := found["anchor_database"].value) is not None:
+        if find_store(url).path is not None or url == found["ledger"].value:
+            raise InvalidValue(
+                "a second place for the ledger's head that is no other PostgreSQL database",
+                why="what restores the ledger would restore its second place with it",
+                instead='write anchor_database = "postgresql://USER@HOST/DATABASE", or name a file with anchor_file',
+                where=_place(found["anchor_database"]),
+            )
+        places.append(DatabasePlace(url))
+    if (command := found["anchor_command"].value) is not None:
+        assert project is not None
+        try:
+            places.append(CommandPlace(tuple(shlex.split(command)), project))
+        except ValueError:
+            raise InvalidValue(
+                "the setting 'anchor_command' is not a command",
+                why="a quote in it is not closed",
+                instead='write anchor_command = "/usr/local/bin/keep-head", with its arguments',
+                where=_place(found["anchor_command"]),
+            ) from None
+    return tuple(places)
+
+
+def _place(setting: Setting) -> Place:
+    """Where a setting of the project file stands."""
+    file, _, line = setting.origin.rpartition(", line ")
+    return Place(file=file, line=int(line), key=setting.name)
 
 
 def anchor_files(paths: Sequence[Path]) -> tuple[Path, ...]:
@@ -212,8 +263,44 @@ class OpenedAccount:
 
 def open_account(account: Account, files: LedgerFiles, *, by: str) -> OpenedAccount:
     """`dualmandate ledger open`: the only act that creates an account, a ledger or a key."""
-    files.create().open_account(account, by=by)
+    ledger = files.create()
+    if files.places and not ledger.head().sequence:
+        ledger.keep_head(by=by)
+    ledger.open_account(account, by=by)
     return OpenedAccount(account, by, files)
+
+
+@dataclass(frozen=True)
+class AnchorNotice:
+    """The second places in which the ledger's head is kept from now on."""
+
+    places: tuple[str, ...]
+    before: tuple[str, ...]
+    head: Head
+    by: str
+
+    def words(self) -> str:
+        lines = [f"from now on the ledger's head is kept in {place}" for place in self.places]
+        lines += [f"it is kept no longer in {place}" for place in self.before if place not in self.places]
+        return "\n".join([*lines, f"recorded in entry {self.head.sequence}, by {self.by}"])
+
+    def document(self) -> dict[str, object]:
+        from dualmandate.report.documents.ledger import LedgerAnchoringDocument
+
+        return LedgerAnchoringDocument.made_of(self, ledger_head=self.head).as_json()
+
+
+def keep_head(files: LedgerFiles, *, by: str) -> AnchorNotice:
+    """`dualmandate ledger anchor`: keep the head in the places that the project names, in these and no others."""
+    ledger = files.open()
+    before = ledger.kept_at()
+    if not files.places and not before:
+        raise InvalidRequest(
+            "the project names no second place for the ledger's head",
+            why=f"it is named in {PROJECT_FILE}, outside of what is backed up and restored with the ledger",
+            instead='write anchor_file = "/other/disk/head", anchor_append, anchor_database or anchor_command there',
+        )
+    return AnchorNotice(ledger.keep_head(by=by), before, ledger.head(), by)
 
 
 @dataclass(frozen=True)

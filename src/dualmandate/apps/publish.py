@@ -15,6 +15,7 @@ from dualmandate.apps.output import Interruption, Output, Progress
 from dualmandate.apps.plan import PROGRAM_FILE, program_file
 from dualmandate.errors import InvalidFile, InvalidRequest, NotApproved, Place, Refusal
 from dualmandate.ledger import Ledger, ReleaseEntry
+from dualmandate.ledger.chain import RELEASE_FILE
 from dualmandate.population import PrivacyMeasure
 from dualmandate.population.rational import written
 
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
     from dualmandate.publication.release import Release
     from dualmandate.publication.release_spec import ReleaseSpec
 
+UNANCHORED = (
+    "no anchor could be kept beside the data, and no second place is named: a ledger restored from a backup would not "
+    "be noticed when it publishes to another folder"
+)
 RELEASES = "releases"  # the folder beside the program where releases are written unless another is named
 
 
@@ -52,9 +57,10 @@ class PublicationNotice:
     folder: Path
     privacy_measure: PrivacyMeasure  # of the account
     remaining: Fraction
+    anchored: bool = True  # whether an anchor outside of the ledger's folder and of the releases knows of it
 
     def words(self) -> str:
-        """Where the release lies, what it cost, and what the account has left."""
+        """Where the release lies, what it cost, what the account has left, and whether anything else knows of it."""
         entry = self.entry
         return "\n".join(
             [
@@ -62,6 +68,7 @@ class PublicationNotice:
                 f"{written(entry.loss.amount)} of each {entry.unit}",
                 f"the account '{entry.account}' has {self.privacy_measure} {written(self.remaining)} left",
                 "the secret of its noise is destroyed; nobody can make or unmake it again",
+                *([] if self.anchored else [UNANCHORED]),
                 "",
                 f"to open: {self.folder / 'index.html'}",
             ]
@@ -105,6 +112,7 @@ def published(
     asked: PublishOptions, program: ProgramFile, order: ReleaseSpec, *, ledger: Ledger, progress: Progress
 ) -> PublicationNotice:
     """Carry the order out, or the rest of it, and count what is left."""
+    from dualmandate.publication.beside_data import anchor_beside
     from dualmandate.publication.publish import PublicationRequest
 
     if program.source is None:
@@ -116,10 +124,13 @@ def published(
         )
     request = PublicationRequest(person(asked.by), program.source.name, asked.group, asked.purpose, asked.again)
     out = asked.out or program.document.path.parent / RELEASES
+    # Releases usually lie there: a ledger behind them came from a backup, wherever it is to publish now.
+    ledger.heed((program.document.path.parent / RELEASES).glob(f"*/{RELEASE_FILE}"))
     made = _made(order, program.source, ledger, request, out=out, resume=asked.resume, progress=progress)
-    entry = ledger.release(made.name)
+    entry, beside = ledger.release(made.name), anchor_beside(program.source, ledger.identifier)
     account = next(account for account in ledger.accounts() if account.name == entry.account)
-    return PublicationNotice(entry, made, account.privacy_measure, ledger.remaining(account.name))
+    anchored = bool(ledger.kept_at()) or (beside is not None and beside.exists())
+    return PublicationNotice(entry, made, account.privacy_measure, ledger.remaining(account.name), anchored)
 
 
 def _made(

@@ -193,25 +193,44 @@ class LedgerCheck:
 
     verification: Verification
     releases: Sequence[str]
+    same_disk: Sequence[str] = ()  # second places of the head that are no second place
+
+    @property
+    def unseen(self) -> str:
+        """What no check of this ledger can see."""
+        if not self.verification.places:
+            return (
+                "not seen from here: whether this whole folder is an older copy, or one of two that both spend. No "
+                "second place keeps the ledger's head; name one in dualmandate.toml (anchor_file, anchor_append, "
+                "anchor_database or anchor_command), and run `dualmandate ledger anchor`"
+            )
+        return (
+            "not seen from here: a copy whose keeper restored every second place too, data that were copied to "
+            "another ledger, and what was never entered"
+        )
 
     def words(self) -> str:
-        """Also of a clock that went back."""
+        """Also of a clock that went back, and of what is not seen."""
         head, count = self.verification.head, len(self.verification.anchors)
         lines = [
             f"whole: {_entries(head)}, each chained to the one before it",
             f"head {head.digest}, known to {count} anchor{'' if count == 1 else 's'}",
         ]
+        lines += [f"kept in {place}, up to entry {last}" for place, last in self.verification.places]
+        lines += [f"{place} is on the disk of the ledger: who restores that restores both" for place in self.same_disk]
         lines += [f"release {name} is whole, as it was written" for name in self.releases]
         if self.verification.clock_set_back:
             numbers = ", ".join(map(str, self.verification.clock_set_back))
             lines.append(f"a clock was set back before entry {numbers}: remarkable, and no harm to the order")
-        return "\n".join(lines)
+        return "\n".join([*lines, self.unseen])
 
     def document(self) -> dict[str, object]:
         from dualmandate.report.documents.ledger import LedgerVerificationDocument
 
         anchors = [str(path) for path in self.verification.anchors]
+        places = [{"place": words, "sequence": last} for words, last in self.verification.places]
         found = {"ledger_head": self.verification.head, "anchors": anchors, "releases": self.releases}
+        found |= {"places": places, "same_disk": self.same_disk, "unseen": self.unseen}
         return LedgerVerificationDocument.made_of(self.verification, **found).as_json()
 
 

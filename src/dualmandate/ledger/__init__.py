@@ -4,16 +4,22 @@ from dualmandate.ledger.books import Approval, ReleaseEntry, ReleaseState, Reque
 from dualmandate.ledger.chain import Event, EventKind, Head, LedgerKey, make_key, read_key
 from dualmandate.ledger.composition import Account, Accountant, AccountLimit, Earmark, Scope, UnitBound
 from dualmandate.ledger.ledger import Ledger, Verification, open_ledger
+from dualmandate.ledger.places import AppendOnlyFile, CommandPlace, DatabasePlace, FilePlace, HeadPlace
 
 __all__ = [
     "Account",
     "AccountLimit",
     "Accountant",
+    "AppendOnlyFile",
     "Approval",
+    "CommandPlace",
+    "DatabasePlace",
     "Earmark",
     "Event",
     "EventKind",
+    "FilePlace",
     "Head",
+    "HeadPlace",
     "Ledger",
     "LedgerKey",
     "ReleaseEntry",

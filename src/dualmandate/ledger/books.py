@@ -163,6 +163,7 @@ class Books:
         self.releases: dict[str, ReleaseEntry] = {}
         self._newest: dict[tuple[str, str], str] = {}  # release of a plan and snapshot
         self.accountant = Accountant()
+        self.places: tuple[str, ...] = ()  # where else its head is kept, in words
 
     @property
     def head(self) -> Head:
@@ -180,6 +181,8 @@ class Books:
             self.approvals.setdefault((approval.account, approval.plan_digest), []).append(approval)
         elif event.kind is EventKind.RESERVED:
             self._reserve(event)
+        elif event.kind is EventKind.ANCHORED:
+            self.places = _read_places(event)
         elif event.kind is not EventKind.REFUSED:
             assert event.release is not None
             self._change(event.release, event)
@@ -285,6 +288,12 @@ def _advice(freed: ReleaseEntry | None) -> str:
     if freed is not None and freed.state is ReleaseState.RESERVED:
         return f"cancel release {freed.name} first, plan a smaller loss, or ask less"
     return "plan a smaller loss, or ask less"
+
+
+def _read_places(event: Event) -> tuple[str, ...]:
+    places = event.document()["places"]
+    assert isinstance(places, list)
+    return tuple(str(words) for words in places)
 
 
 def _read_approval(event: Event) -> Approval:

@@ -50,12 +50,12 @@ from dualmandate.ledger.chain import (
     found_head,
     is_digest,
     read_anchor,
-    read_anchors,
     write_anchor,
     written_details,
 )
 from dualmandate.ledger.composition import Account, Scope, checked_name, cost, reported
 from dualmandate.ledger.durable import alone_in, make_folder
+from dualmandate.ledger.places import HeadPlace
 from dualmandate.ledger.storage import (
     Store,
     append_entry,
@@ -78,11 +78,13 @@ class Verification:
     """What a complete check of the ledger found in order: how far it goes, which anchors agree, and a wandering clock.
 
     `clock_set_back` lists entries whose clock showed an earlier time than the entry before: remarkable, not wrong.
+    `places` are the second places of the head, each with the number of the last entry that it knows.
     """
 
     head: Head
     anchors: tuple[Path, ...]
     clock_set_back: tuple[int, ...]
+    places: tuple[tuple[str, int], ...] = ()
 
 
 class _Page:
@@ -96,7 +98,7 @@ class _Page:
         self,
         kind: EventKind,
         by: str,
-        account: str,
+        account: str | None,
         release: str | None = None,
         *,
         amount: Fraction | None = None,
@@ -113,12 +115,26 @@ class _Page:
 class Ledger:
     """The account of every privacy loss of an agency. Open it with `open_ledger`."""
 
-    def __init__(self, store: Store, key: LedgerKey, *, anchors: Sequence[Path], secrets_in: Path) -> None:
+    def __init__(
+        self,
+        store: Store,
+        key: LedgerKey,
+        *,
+        anchors: Sequence[Path],
+        secrets_in: Path,
+        places: Sequence[HeadPlace] = (),
+    ) -> None:
         self._store, self._key, self._lock = store, key, RLock()
-        self._anchors = tuple(anchors)
+        self._anchors, self._places = tuple(anchors), tuple(places)
+        self._asked = False  # whether the second places were asked once
         ledger = read_anchor(self._anchors[0]).ledger
         self._books = Books(ledger, first_digest(key, ledger))
         self._secrets = SecretFolder(secrets_in, key, ledger)
+
+    @property
+    def identifier(self) -> str:
+        """The ledger's own name, as every head of it holds it."""
+        return self._books.ledger
 
     def open_account(self, account: Account, *, by: str) -> Account:
         """Open the account of a population: the only act that makes one."""
@@ -244,6 +260,20 @@ class Ledger:
                 page.append(EventKind.KEY_DESTROYED, by, found.account, release)
         return self.release(release)
 
+    def keep_head(self, *, by: str) -> tuple[str, ...]:
+        """Keep the head in the second places from now on, in these and no others; the places are recorded, in words."""
+        with self._writing(by, keeping=True) as page:
+            for place in self._places:
+                place.begin(page.head)
+            places = tuple(place.words for place in self._places)
+            page.append(EventKind.ANCHORED, by, None, details={"places": places})
+        return places
+
+    def kept_at(self) -> tuple[str, ...]:
+        """The second places of the head, in words, as the ledger last recorded them."""
+        with self._reading() as books:
+            return books.places
+
     def accounts(self) -> tuple[Account, ...]:
         """Every account, in the order of opening."""
         with self._reading() as books:
@@ -290,7 +320,8 @@ class Ledger:
 
         Files that hold no head, or that of another ledger, say nothing.
         """
-        heads = {path: head for path in files if (head := found_head(path)) and head.ledger == self._books.ledger}
+        found = [(str(path), found_head(path)) for path in files]
+        heads = [(path, head) for path, head in found if head is not None and head.ledger == self._books.ledger]
         with self._reading() as books:
             check_anchors(heads, books.head, books.digests)
 
@@ -302,11 +333,13 @@ class Ledger:
     def verify(self) -> Verification:
         """Read everything again from the first entry, and check the chain, the head and every anchor."""
         with self._lock:
-            self._books = Books(self._books.ledger, self._books.digests[0])
+            self._books, self._asked = Books(self._books.ledger, self._books.digests[0]), False
         with self._viewing() as connection:
+            kept = [(place.words, place.read(self._books.ledger)) for place in self._places]
+            last = tuple((words, max(head.sequence for head in heads)) for words, heads in kept if heads)
             times = [event.recorded_at for event in self._whole(connection)]
             back = tuple(number for number in range(2, len(times) + 1) if times[number - 1] < times[number - 2])
-            return Verification(self._books.head, self._anchors, back)
+            return Verification(self._books.head, self._anchors, back, last)
 
     @contextmanager
     def _reading(self) -> Iterator[Books]:
@@ -318,28 +351,48 @@ class Ledger:
         """One consistent view, with the books brought up to it."""
         with self._lock:
             # Before the view is taken: a writer may commit and move the anchor right after.
-            anchors = read_anchors(self._anchors)
+            anchors = self._known(places=not self._asked)
             with self._store.reading() as connection:
                 self._read_on(connection, read_head(connection), anchors)
+                self._asked = True
                 yield connection
 
+    def _known(self, *, places: bool) -> dict[str, tuple[Head, ...]]:
+        """The heads that every anchor remembers now, and every second place where it is asked too."""
+        found = {str(path): (read_anchor(path),) for path in self._anchors}
+        return found | {place.words: place.read(self._books.ledger) for place in self._places if places}
+
     @contextmanager
-    def _writing(self, by: str) -> Iterator[_Page]:
-        """One act of a person: lock, check, write, commit, and then the anchor, all before the caller goes on."""
+    def _writing(self, by: str, *, keeping: bool = False) -> Iterator[_Page]:
+        """One act of a person: lock, check, write, commit, and then the anchors, all before the caller goes on."""
         checked_name(by, "a person")
         with self._lock:
             with self._store.writing() as connection:
                 head = read_head(connection, lock=True)
-                self._read_on(connection, head, read_anchors(self._anchors))
+                self._read_on(connection, head, self._known(places=True))
+                if not keeping:
+                    self._check_places()
                 page = _Page(connection, self._key, self._books)
                 yield page
             if page.head.sequence > self._books.head.sequence:
                 self._anchor(page.head)
 
+    def _check_places(self) -> None:
+        """Refuse to write where the head would not be kept in exactly the places that were recorded."""
+        recorded, named = self._books.places, tuple(place.words for place in self._places)
+        if recorded != named:
+            raise LedgerUnavailable(
+                f"the ledger's head is kept in {_listed(recorded)}, and the project names {_listed(named)}",
+                why="a second place that is left out, or was never begun, notices nothing",
+                instead="name the same places in dualmandate.toml, or record the change: `dualmandate ledger anchor`",
+            )
+
     def _anchor(self, head: Head) -> None:
         try:
             advance_anchor(self._anchors[0], head)
-        except CannotWrite as refusal:
+            for place in self._places:
+                place.advance(head)
+        except (CannotWrite, LedgerUnavailable) as refusal:
             raise LedgerUnavailable(
                 f"entry {head.sequence} is in the ledger, and its anchor could not be written",
                 why=refusal.why,
@@ -347,7 +400,7 @@ class Ledger:
                 where=refusal.where,
             ) from None
 
-    def _read_on(self, connection: sql.Connection, head: Head | None, anchors: Mapping[Path, Head]) -> None:
+    def _read_on(self, connection: sql.Connection, head: Head | None, anchors: Mapping[str, tuple[Head, ...]]) -> None:
         """Take in what others have written since, checking every digest, the head and the anchors."""
         books = self._books
         known = books.head
@@ -355,7 +408,10 @@ class Ledger:
             raise _broken("the database holds another ledger", "it was replaced, or its head was changed")
         for event in self._chained(connection, known, head):
             books.read(event)
-        check_anchors(anchors, head, books.digests)
+        check_anchors([(at, each) for at, heads in anchors.items() for each in heads], head, books.digests)
+        for forgotten in (at for at, heads in anchors.items() if not heads and at in books.places):
+            why = "its head was kept there: the place was emptied or replaced, or this is not the place"
+            raise _broken(f"{forgotten} knows nothing of this ledger", why)
 
     def _whole(self, connection: sql.Connection) -> Iterator[Event]:
         """Every entry from the first to the last one known, whatever this process has seen before."""
@@ -394,6 +450,10 @@ def _broken(what: str, why: str) -> LedgerTampered:
     )
 
 
+def _listed(places: Sequence[str]) -> str:
+    return " and ".join(places) if places else "no second place"
+
+
 def _no_step(release: ReleaseEntry, step: str, instead: str) -> ReleaseConflict:
     return ReleaseConflict(
         f"release {release.name} is {release.state} and cannot {step}",
@@ -407,12 +467,19 @@ def _now() -> datetime:
 
 
 def open_ledger(
-    place: str | Path, key: LedgerKey, *, folder: Path | None = None, anchors: Sequence[Path] = (), create: bool = False
+    place: str | Path,
+    key: LedgerKey,
+    *,
+    folder: Path | None = None,
+    anchors: Sequence[Path] = (),
+    places: Sequence[HeadPlace] = (),
+    create: bool = False,
 ) -> Ledger:
     """The ledger at a path (SQLite) or a URL (SQLite, PostgreSQL); made if it is not there and `create` says so.
 
     Its anchor and the sealed secrets lie in `folder`: the file's own for SQLite, to be named for PostgreSQL. `anchors`
     are further files with a `ledger_head`, such as the `release.json` of earlier releases: checked, never written.
+    `places` keep the head elsewhere, once `keep_head` has begun them: checked, and written after every entry.
     """
     store = find_store(place)
     home = folder or (store.path.parent if store.path is not None else None)
@@ -437,7 +504,7 @@ def open_ledger(
         if not current:
             with store.writing() as connection:
                 bring_up_to_date(store, connection, create=False)
-    return Ledger(store, key, anchors=(anchor, *anchors), secrets_in=home / f"{stem}.secrets")
+    return Ledger(store, key, anchors=(anchor, *anchors), secrets_in=home / f"{stem}.secrets", places=places)
 
 
 def _begin(connection: sql.Connection, key: LedgerKey, anchor: Path) -> None:

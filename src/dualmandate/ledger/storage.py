@@ -221,7 +221,8 @@ def read_entries(connection: sql.Connection, first: int) -> Iterator[Event]:
     query = sql.select(_ENTRY).where(sql.or_(number.is_(None), sql.not_(number.between(1, first - 1))))
     for row in connection.execute(query.order_by(number)):
         try:
-            if type(row.sequence) is not int or not all(isinstance(text, str | None) for name, text in row._mapping.items() if name != "sequence"):
+            texts = (text for name, text in row._mapping.items() if name != "sequence")
+            if type(row.sequence) is not int or not all(isinstance(text, str | None) for text in texts):
                 raise TypeError("not text")
             amount = None if row.numerator is None else Fraction(int(row.numerator), int(row.denominator))
             about = row.recorded_by, row.account, row.release, amount

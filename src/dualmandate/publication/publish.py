@@ -21,6 +21,7 @@ from dualmandate.ledger.books import STEPS
 from dualmandate.ledger.chain import RELEASE_FILE, found_head
 from dualmandate.ledger.durable import make_folders, sync_folder
 from dualmandate.population import Confidential
+from dualmandate.publication.beside_data import heed_beside, keep_beside
 from dualmandate.publication.measuring import exact_totals, fingerprint, measure, tabulation_key
 from dualmandate.publication.release_folder import is_complete, write_measurements, write_release
 from dualmandate.publication.release_spec import ReleaseSpec
@@ -101,6 +102,7 @@ def _check(order: ReleaseSpec, source: Source, ledger: Ledger, out: Path) -> Non
         )
     # A ledger restored from a backup does not know what was published since, and would publish it again.
     ledger.heed(out.glob(f"*/{RELEASE_FILE}"))
+    heed_beside(ledger, source)
 
 
 def _carry_out(work: _Work, entry: ReleaseEntry) -> Path:
@@ -109,6 +111,7 @@ def _carry_out(work: _Work, entry: ReleaseEntry) -> Path:
         _tidy(work)
         with _claimed(work.out, entry.name) as draft:
             _check_own(work.ledger, entry.name, final)
+            keep_beside(work.ledger, work.source, entry.name)
             _reach(work, entry.name, ReleaseState.OPENED)
             known = work.ledger.release(entry.name).written_digest
             if not is_complete(final, known):

@@ -142,6 +142,7 @@ class EventPart(DocumentModel):
         "published",
         "exported",
         "key destroyed",
+        "anchored",
         "refused",
     ] = Field(description="What was done.")
     recorded_at: Time
@@ -193,12 +194,22 @@ class LedgerEventsDocument(Internal):
     events: tuple[EventPart, ...]
 
 
+class SecondPlacePart(DocumentModel):
+    """A second place of the ledger's head."""
+
+    place: Text = Field(description="Where, in words.")
+    sequence: Whole = Field(description="The number of the last entry that it knows.")
+
+
 class LedgerVerificationDocument(Internal):
     """What a complete check of the ledger found in order."""
 
     schema_: Schema[Literal["ledger-verification/1"]]
     ledger_head: HeadPart
     anchors: Several[Text] = Field(description="The files that know this head, or one before it.")
+    places: tuple[SecondPlacePart, ...] = Field(description="The second places that know this head, or one before it.")
+    same_disk: tuple[Text, ...] = Field(description="Those of them that lie on the disk of the ledger.")
+    unseen: Words = Field(description="What no check of this ledger can see.")
     releases: tuple[Text, ...] = Field(description="Releases that are whole, as they were written.")
     clock_set_back: tuple[Count, ...] = Field(description="Entries whose clock showed less than the one before.")
 
@@ -240,6 +251,16 @@ class LedgerAnchorDocument(Internal):
 
     schema_: Schema[Literal["ledger-anchor/1"]]
     ledger_head: HeadPart
+
+
+class LedgerAnchoringDocument(Internal):
+    """The second places in which the ledger's head is kept from now on."""
+
+    schema_: Schema[Literal["ledger-anchoring/1"]]
+    ledger_head: HeadPart
+    places: tuple[Text, ...] = Field(description="Where it is kept, in words.")
+    before: tuple[Text, ...] = Field(description="Where it was kept before.")
+    by: Text = Field(description="Who says so.")
 
 
 class ApprovalDocument(Internal):
@@ -378,6 +399,7 @@ class PublicationDocument(Internal):
     currency: CurrencyName
     cost: Amount
     remaining: Amount
+    anchored: Whether = Field(description="Whether an anchor beside the data, or a second place, knows of it.")
 
 
 class CheckedAttributePart(DocumentModel):
