@@ -184,6 +184,14 @@ def publish(
     again: Annotated[
         bool, typer.Option("--again", help="Publish the same plan on the same data anew: a new secret, a new loss.")
     ] = False,
+    other_ledger: Annotated[
+        str | None,
+        flag(
+            "--other-ledger",
+            "REASON",
+            "Publish although another ledger has spent from the same source; the reason is recorded and published.",
+        ),
+    ] = None,
     by: Publisher = None,
     ledger: LedgerPlace = None,
     json: Json = False,
@@ -197,7 +205,8 @@ def publish(
     from dualmandate.apps.publish import PublishOptions, carry_out
 
     who = spender_of(by or ())
-    carry_out(PublishOptions(plan, out, ledger, who.by, resume, again, who.group, who.purpose), Output(json))
+    spent = who.by, resume, again, who.group, who.purpose, other_ledger
+    carry_out(PublishOptions(plan, out, ledger, *spent), Output(json))
 
 
 @app.command()

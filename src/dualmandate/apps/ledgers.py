@@ -23,6 +23,7 @@ from dualmandate.errors import (
     InvalidRequest,
     InvalidValue,
     LedgerUnavailable,
+    NotApproved,
     Place,
     Refusal,
     ReleaseConflict,
@@ -42,11 +43,12 @@ from dualmandate.ledger import (
     Ledger,
     Scope,
     UnitBound,
+    account_identifier,
     make_key,
     open_ledger,
     read_key,
 )
-from dualmandate.ledger.chain import RELEASE_FILE
+from dualmandate.ledger.chain import RELEASE_FILE, found_head
 from dualmandate.ledger.composition import LossKind, affordable, checked_name, cost
 from dualmandate.ledger.durable import alone_in, make_folder
 from dualmandate.ledger.storage import find_store
@@ -171,6 +173,23 @@ def _place(setting: Setting) -> Place:
     return Place(file=file, line=int(line), key=setting.name)
 
 
+def known_account(start: Path, flag: str | None, account: str) -> str | None:
+    """The identifier of an account in the ledger that a command run for `start` means, from its anchor alone.
+
+    None where there is no ledger: a plan can be made without one, and needs neither its key nor its database.
+    """
+    place = settings(start, {"ledger": flag})["ledger"].value
+    if place is None:
+        return None
+    try:
+        files = find_ledger(start, flag)
+    except LedgerUnavailable:
+        return None
+    stem = "ledger" if files.file is None else files.file.name
+    head = found_head(files.folder / f"{stem}.anchor")
+    return None if head is None else account_identifier(head.ledger, account)
+
+
 def anchor_files(paths: Sequence[Path]) -> tuple[Path, ...]:
     """Files with a head of the ledger: each path itself, the release.json of a release, or those of its releases."""
     found: list[Path] = []
@@ -243,12 +262,14 @@ class OpenedAccount:
     account: Account
     by: str
     files: LedgerFiles
+    identifier: str  # of the account
 
     def words(self) -> str:
         account, most = self.account, f"{_loss(self.account.cap)}, over all releases ever"
         lines = [
             f"opened the account '{account.name}': each {account.unit} may lose {most}",
             *(f"  {line}" for line in term_lines(account)),
+            f"account {self.identifier}, as its plans and releases will name it",
             f"ledger: {self.files.words}",
             f"key:    {self.files.key} (for its owner alone; whoever loses it loses the ledger)",
         ]
@@ -267,7 +288,7 @@ def open_account(account: Account, files: LedgerFiles, *, by: str) -> OpenedAcco
     if files.places and not ledger.head().sequence:
         ledger.keep_head(by=by)
     ledger.open_account(account, by=by)
-    return OpenedAccount(account, by, files)
+    return OpenedAccount(account, by, files, ledger.account_identifier(account.name))
 
 
 @dataclass(frozen=True)
@@ -342,6 +363,13 @@ def approve(plan_file: Path, ledger: str | None, *, by: str) -> ApprovalNotice:
     start = plan_file.parent if project_folder(plan_file.parent) else Path.cwd()
     books = find_ledger(start, ledger).open()
     account = named_account(books, plan.account)
+    if plan.account_identifier not in (None, own := books.account_identifier(account.name)):
+        raise NotApproved(
+            f"the plan was made for the account '{account.name}' of another ledger",
+            why=f"it names the account {plan.account_identifier}, and the one of this ledger is {own}",
+            instead="approve it in the ledger that it was planned for, or plan it again",
+            where=Place(file=str(plan_file), key="program.account_identifier"),
+        )
     asked = cost(approval.loss, approval.unit, account)
     for event in books.events(account.name):
         said = event.document()

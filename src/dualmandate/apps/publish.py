@@ -15,7 +15,6 @@ from dualmandate.apps.output import Interruption, Output, Progress
 from dualmandate.apps.plan import PROGRAM_FILE, program_file
 from dualmandate.errors import InvalidFile, InvalidRequest, NotApproved, Place, Refusal
 from dualmandate.ledger import Ledger, ReleaseEntry
-from dualmandate.ledger.chain import RELEASE_FILE
 from dualmandate.population import PrivacyMeasure
 from dualmandate.population.rational import written
 
@@ -47,6 +46,7 @@ class PublishOptions:
     again: bool = False
     group: str | None = None
     purpose: str | None = None
+    other_ledger: str | None = None
 
 
 @dataclass(frozen=True)
@@ -83,18 +83,29 @@ class PublicationNotice:
 
 
 def publish(
-    plan: Plan, source: Source, ledger: Ledger, *, out: Path | str, by: str, resume: str | None = None
+    plan: Plan,
+    source: Source,
+    ledger: Ledger,
+    *,
+    out: Path | str,
+    by: str,
+    resume: str | None = None,
+    other_ledger: str | None = None,
 ) -> Release:
     """Carry out a plan that the ledger knows as approved, on confidential records, at exactly its loss.
 
     `by` is who publishes, for the record; `resume` names a release to take up where it was left. The release is
-    written to a folder of its own below `out`.
+    written to a folder of its own below `out`. `other_ledger` says why it may be where another ledger has spent from
+    the same records.
     """
     from dualmandate.planning.release_spec import load_release, release_spec_of_plan
     from dualmandate.publication.publish import PublicationRequest
     from dualmandate.report.release_page import release_page
 
-    order, request = release_spec_of_plan(plan, release_page), PublicationRequest(by, source.name)
+    order, request = (
+        release_spec_of_plan(plan, release_page),
+        PublicationRequest(by, source.name, other_ledger=other_ledger),
+    )
     return load_release(_made(order, source, ledger, request, out=Path(out), resume=resume))
 
 
@@ -122,10 +133,10 @@ def published(
             instead='state source = "…" under [population], plan again, and have that plan approved',
             where=Place(file=str(program.document.path), key="population.source"),
         )
-    request = PublicationRequest(person(asked.by), program.source.name, asked.group, asked.purpose, asked.again)
-    out = asked.out or program.document.path.parent / RELEASES
-    # Releases usually lie there: a ledger behind them came from a backup, wherever it is to publish now.
-    ledger.heed((program.document.path.parent / RELEASES).glob(f"*/{RELEASE_FILE}"))
+    # Releases usually lie there: they are heeded wherever this one is to go.
+    usual = program.document.path.parent / RELEASES
+    out, spent = asked.out or usual, (asked.group, asked.purpose, asked.again, asked.other_ledger)
+    request = PublicationRequest(person(asked.by), program.source.name, *spent, folders=(usual,))
     made = _made(order, program.source, ledger, request, out=out, resume=asked.resume, progress=progress)
     entry, beside = ledger.release(made.name), anchor_beside(program.source, ledger.identifier)
     account = next(account for account in ledger.accounts() if account.name == entry.account)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dualmandate.apps.ledgers import named_account, term_lines
 from dualmandate.errors import InvalidRequest
@@ -28,6 +28,7 @@ class Balance:
     account: Account
     spent: Fraction
     remaining: Fraction
+    identifier: str  # of the account
 
     def line(self) -> str:
         """The balance in one line."""
@@ -45,7 +46,8 @@ def balances(ledger: Ledger) -> tuple[Balance, ...]:
 
 def balance(ledger: Ledger, account: Account) -> Balance:
     """The balance of one account."""
-    return Balance(account, ledger.spent(account.name), ledger.remaining(account.name))
+    spent, remaining = ledger.spent(account.name), ledger.remaining(account.name)
+    return Balance(account, spent, remaining, ledger.account_identifier(account.name))
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ class Statement:
     def words(self) -> str:
         lines: list[str] = []
         for each in self.balances:
-            lines.append(each.line())
+            lines += [each.line(), f"  account {each.identifier}"]
             lines += [f"  {line}" for line in term_lines(each.account)]
             lines += [f"  {_approval_line(event)}" for event in self.approvals if event.account == each.account.name]
             lines += [f"  {_release_line(found)}" for found in self.releases if found.account == each.account.name]
@@ -116,10 +118,17 @@ def _approval(event: Event) -> ApprovalPart:
 
 
 def _release_line(release: ReleaseEntry) -> str:
+    beside = "" if release.beside is None else f", {beside_words(release.beside.document())}"
     return (
         f"release {release.name} of plan {release.plan_digest[:SHORT]}… on '{release.snapshot}' by {release.user}: "
-        f"{release.state}, {written(release.cost)}"
+        f"{release.state}, {written(release.cost)}{beside}"
     )
+
+
+def beside_words(document: Mapping[str, Any]) -> str:
+    """Other ledgers that had spent from the same data, and why that was no hindrance."""
+    ledgers = ", ".join(f"{each[:SHORT]}…" for each in document["ledgers"])
+    return f"beside another ledger ({ledgers}): '{document['reason']}'"
 
 
 def events(ledger: Ledger, account: str | None) -> tuple[Event, ...]:
@@ -138,6 +147,8 @@ def event_lines(ledger: Ledger, found: Sequence[Event]) -> Iterator[str]:
             parts.append(f"release {event.release}")
         if event.account is not None and event.amount is not None:
             parts.append(f"{counted_in[event.account]} {written(event.amount)}")
+        if "beside" in (said := event.document()):
+            parts.append(beside_words(said["beside"]))
         yield ", ".join(parts)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -12,6 +13,30 @@ from dualmandate.errors import InvalidAccount, NotApproved, ReleaseConflict
 from dualmandate.ledger.chain import Event, EventKind, Head, is_digest
 from dualmandate.ledger.composition import Account, Accountant, Scope, checked_name, cost, read_account
 from dualmandate.population import PrivacyLoss, PrivacyMeasure
+
+IDENTIFIER_DIGITS = 24
+
+
+def account_identifier(ledger: str, account: str) -> str:
+    """What tells an account from every other, also from one of the same name in another ledger.
+
+    The first digits of SHA-256 over the ledger's own name and the account's, each preceded by its length: whoever has a
+    release, which holds both, can compute it again.
+    """
+    content = b"".join(len(each).to_bytes(8, "big") + each for each in map(str.encode, ("account/1", ledger, account)))
+    return hashlib.sha256(content).hexdigest()[:IDENTIFIER_DIGITS]
+
+
+@dataclass(frozen=True)
+class OtherLedgers:
+    """Other ledgers that have spent from the same source, and why a release is made beside them all the same."""
+
+    ledgers: tuple[str, ...]
+    reason: str
+
+    def document(self) -> dict[str, object]:
+        """As entries and releases hold it."""
+        return {"ledgers": list(self.ledgers), "reason": self.reason}
 
 
 class ReleaseState(StrEnum):
@@ -67,6 +92,7 @@ class Request:
     group: str | None = None
     purpose: str | None = None
     again: bool = False
+    beside: OtherLedgers | None = None
 
     def __post_init__(self) -> None:
         for name in ("account", "snapshot", "unit", "user"):
@@ -74,6 +100,8 @@ class Request:
         for name in ("group", "purpose"):
             if getattr(self, name) is not None:
                 checked_name(getattr(self, name), f"the {name} of a request")
+        if self.beside is not None:
+            checked_name(self.beside.reason, "the reason to spend beside another ledger")
         _check_digest(self.plan_digest)
 
     @property
@@ -102,6 +130,7 @@ class ReleaseEntry:
     fingerprint: str | None = None
     written_digest: str | None = None  # SHA-256 of its release.json
     secret_destroyed: bool = False
+    beside: OtherLedgers | None = None  # that have spent from the same source
 
     @property
     def parts(self) -> dict[Scope, str]:
@@ -122,6 +151,7 @@ def request_document(request: Request, supersedes: str | None) -> dict[str, obje
         "group": request.group,
         "purpose": request.purpose,
         "supersedes": supersedes,
+        **({} if request.beside is None else {"beside": request.beside.document()}),
     }
 
 
@@ -322,4 +352,11 @@ def _read_release(event: Event) -> ReleaseEntry:
         group=None if group is None else str(group),
         purpose=None if purpose is None else str(purpose),
         reserved_at=event.recorded_at,
+        beside=_read_beside(document.get("beside")),
     )
+
+
+def _read_beside(document: Any) -> OtherLedgers | None:
+    if document is None:
+        return None
+    return OtherLedgers(tuple(map(str, document["ledgers"])), str(document["reason"]))

@@ -80,7 +80,7 @@ class Event:
     details: str = "{}"
     digest: str = ""
 
-    def document(self) -> dict[str, object]:
+    def document(self) -> dict[str, Any]:
         found = json.loads(self.details)
         assert isinstance(found, dict)
         return found

@@ -34,6 +34,7 @@ from dualmandate.ledger.books import (
     ReleaseEntry,
     ReleaseState,
     Request,
+    account_identifier,
     loss_document,
     request_document,
 )
@@ -135,6 +136,11 @@ class Ledger:
     def identifier(self) -> str:
         """The ledger's own name, as every head of it holds it."""
         return self._books.ledger
+
+    def account_identifier(self, account: str) -> str:
+        """What tells an account of this ledger from every other, as plans and releases hold it."""
+        with self._reading() as books:
+            return account_identifier(books.ledger, books.account(account).name)
 
     def open_account(self, account: Account, *, by: str) -> Account:
         """Open the account of a population: the only act that makes one."""

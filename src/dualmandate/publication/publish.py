@@ -15,13 +15,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dualmandate.errors import CannotWrite, Refusal, ReleaseConflict
+from dualmandate.errors import CannotWrite, NotApproved, Refusal, ReleaseConflict
 from dualmandate.ledger import Ledger, ReleaseEntry, ReleaseState, Request
 from dualmandate.ledger.books import STEPS
 from dualmandate.ledger.chain import RELEASE_FILE, found_head
 from dualmandate.ledger.durable import make_folders, sync_folder
 from dualmandate.population import Confidential
-from dualmandate.publication.beside_data import heed_beside, keep_beside
+from dualmandate.publication.beside_data import heed_beside, keep_beside, other_ledgers
 from dualmandate.publication.measuring import exact_totals, fingerprint, measure, tabulation_key
 from dualmandate.publication.release_folder import is_complete, write_measurements, write_release
 from dualmandate.publication.release_spec import ReleaseSpec
@@ -42,6 +42,8 @@ class PublicationRequest:
     group: str | None = None
     purpose: str | None = None
     again: bool = False
+    other_ledger: str | None = None  # why it may be, where another ledger has spent from the same source
+    folders: tuple[Path, ...] = ()  # with further releases, beside those in the folder that it is written to
 
 
 def publish(
@@ -49,8 +51,10 @@ def publish(
 ) -> Path:
     """Carry an approved order out, once; the folder of the release. Whatever can be refused is refused beforehand."""
     _check(order, source, ledger, out)
+    ledger.heed(path for folder in request.folders for path in folder.glob(f"*/{RELEASE_FILE}"))
+    beside = other_ledgers(ledger, source, [out, *request.folders], reason=request.other_ledger)
     spent = order.account, order.plan_digest, request.snapshot, order.charge, order.protection.unit
-    entry = ledger.reserve(Request(*spent, request.by, request.group, request.purpose, request.again))
+    entry = ledger.reserve(Request(*spent, request.by, request.group, request.purpose, request.again, beside))
     return _carry_out(_Work(order, source, ledger, out, request.by, progress), entry)
 
 
@@ -93,6 +97,7 @@ class _Work:
 
 def _check(order: ReleaseSpec, source: Source, ledger: Ledger, out: Path) -> None:
     order.check()
+    _check_account(order, ledger)
     check_rules(order.rules, order.domain, order.protection, checking=False)
     check_source(source)
     make_folders(out)
@@ -103,6 +108,16 @@ def _check(order: ReleaseSpec, source: Source, ledger: Ledger, out: Path) -> Non
     # A ledger restored from a backup does not know what was published since, and would publish it again.
     ledger.heed(out.glob(f"*/{RELEASE_FILE}"))
     heed_beside(ledger, source)
+
+
+def _check_account(order: ReleaseSpec, ledger: Ledger) -> None:
+    """Refuse a plan that was made for an account of this name in another ledger."""
+    if order.account_identifier not in (None, ledger.account_identifier(order.account)):
+        raise NotApproved(
+            f"the plan was made for the account '{order.account}' of another ledger",
+            why=f"it names the account {order.account_identifier}, and this ledger's is another one of that name",
+            instead="name the ledger that it was planned for, or plan it again",
+        )
 
 
 def _carry_out(work: _Work, entry: ReleaseEntry) -> Path:

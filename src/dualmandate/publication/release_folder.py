@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dualmandate.errors import CannotWrite
-from dualmandate.ledger import Head, ReleaseEntry
+from dualmandate.ledger import Head, ReleaseEntry, account_identifier
 from dualmandate.ledger.chain import RELEASE_FILE
 from dualmandate.ledger.durable import durably, sync_folder
 from dualmandate.mechanism.noise import SAMPLER_VERSION
@@ -94,6 +94,9 @@ def write_release(
     ratios = _write_ratios(draft, order, facts, entry.reserved_at)
     if ratios:
         facts["ratios"] = [_ratio_facts(order, *each) for each in ratios]
+    facts["account_identifier"] = account_identifier(head.ledger, entry.account)
+    if entry.beside is not None:
+        facts["other_ledgers"] = entry.beside.document()
     facts["ledger_head"] = head.document()
     facts["files"] = digests(draft)
     if order.page is not None:

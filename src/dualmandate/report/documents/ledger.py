@@ -65,6 +65,7 @@ class AccountPart(DocumentModel):
     """An account as it was opened."""
 
     name: Text = Field(description="The population whose privacy is spent.")
+    identifier: Text = Field(description="Tells it from every other, also of this name in another ledger.")
     unit: Text = Field(description="Who is protected.")
     currency: CurrencyName
     cap: Amount
@@ -100,6 +101,13 @@ class ApprovalPart(DocumentModel):
     recorded_at: Time
 
 
+class OtherLedgersPart(DocumentModel):
+    """Other ledgers that had spent from the same source: people lose the sum of all."""
+
+    ledgers: Several[Text] = Field(description="Their identifiers, or the first digits of them.")
+    reason: Text = Field(description="Why it was published all the same, in the publisher's words.")
+
+
 class LedgerReleasePart(DocumentModel):
     """A release that spends from an account."""
 
@@ -117,6 +125,7 @@ class LedgerReleasePart(DocumentModel):
     purpose: Text | None = Field(description="For which purpose.")
     reserved_at: Time
     secret_destroyed: Whether = Field(description="Whether the secret of its noise is gone.")
+    beside: OtherLedgersPart | None = Field(None, description="Other ledgers that had spent from the same data.")
 
 
 class StatementPart(BalancePart):
@@ -381,6 +390,10 @@ class ReleaseDocument(Public):
     estimated_together: Whether = Field(description="Whether estimates rest on all measurements.")
     consistency: Text = Field(description="How whole numbers were made of them, in words.")
     consistency_effects: tuple[EffectPart, ...]
+    account_identifier: IfAny[Text] = Field(
+        None, description="Tells the account from every other: of the identifier of the ledger and its name."
+    )
+    other_ledgers: IfAny[OtherLedgersPart] = None
     ledger_head: HeadPart
     files: dict[str, Digest] = Field(description="SHA-256 of every other file, by its path.")
 
