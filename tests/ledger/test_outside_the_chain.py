@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,8 +46,8 @@ class Books:
                 connection.execute(sql.text(statement.replace(":", "\\:")))
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def books(request: pytest.FixtureRequest, key: LedgerKey, tmp_path: Path) -> Iterator[Books]:
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
+def books(request: pytest.FixtureRequest, key: LedgerKey, tmp_path: Path) -> Books:
     place = "postgres_url" if request.param == "postgresql" else "place"
     made = Books(str(request.getfixturevalue(place)), key, tmp_path / "state")
     ledger = open_ledger(made.place, key, folder=made.folder, create=True)

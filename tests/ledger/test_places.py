@@ -65,7 +65,7 @@ def made_place(kind: str, request: pytest.FixtureRequest, folder: Path) -> HeadP
     return CommandPlace((sys.executable, str(folder / "notary.py")), folder)
 
 
-@pytest.fixture(params=["file", "append", "database", "command"])
+@pytest.fixture(params=["file", "append", pytest.param("database", marks=pytest.mark.postgres), "command"])
 def kept(request: pytest.FixtureRequest, place: Path, key: LedgerKey, tmp_path: Path) -> Kept:
     made = Kept(place, key, made_place(request.param, request, tmp_path / "other disk"))
     ledger = open_ledger(place, key, places=[made.place], create=True)

@@ -19,6 +19,7 @@ from dualmandate.apps.options import (
     ProgramPath,
     Publisher,
     ReleaseName,
+    SigningKey,
     argument,
     flag,
     with_groups,
@@ -136,17 +137,19 @@ def plan(
 @app.command()
 def approve(
     plan: Annotated[Path, argument("PLAN.json", "The plan.json that `plan --out` wrote.")],
+    sign: SigningKey = None,
     by: By = None,
     ledger: LedgerPlace = None,
     json: Json = False,
 ) -> None:
     """Approve a plan.
 
-    Records its digest, its account and exactly its loss in the ledger, with the approver's name.
+    Records its digest, its account and exactly its loss in the ledger, with the approver's name, and signature where
+    it is signed.
     """
     from dualmandate.apps.ledgers import approve, person
 
-    Output(json).tell(approve(plan, ledger, by=person(by)))
+    Output(json).tell(approve(plan, ledger, by=person(by), sign=sign))
 
 
 @app.command()
@@ -192,6 +195,7 @@ def publish(
             "Publish although another ledger has spent from the same source; the reason is recorded and published.",
         ),
     ] = None,
+    sign: SigningKey = None,
     by: Publisher = None,
     ledger: LedgerPlace = None,
     json: Json = False,
@@ -205,7 +209,7 @@ def publish(
     from dualmandate.apps.publish import PublishOptions, carry_out
 
     who = spender_of(by or ())
-    spent = who.by, resume, again, who.group, who.purpose, other_ledger
+    spent = who.by, resume, again, who.group, who.purpose, other_ledger, sign
     carry_out(PublishOptions(plan, out, ledger, *spent), Output(json))
 
 

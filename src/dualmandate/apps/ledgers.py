@@ -9,7 +9,7 @@ import getpass
 import json
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -42,6 +42,7 @@ from dualmandate.ledger import (
     HeadPlace,
     Ledger,
     Scope,
+    Signers,
     UnitBound,
     account_identifier,
     make_key,
@@ -51,6 +52,7 @@ from dualmandate.ledger import (
 from dualmandate.ledger.chain import RELEASE_FILE, found_head
 from dualmandate.ledger.composition import LossKind, affordable, checked_name, cost
 from dualmandate.ledger.durable import alone_in, make_folder
+from dualmandate.ledger.signatures import signed_words
 from dualmandate.ledger.storage import find_store
 from dualmandate.population import PrivacyLoss, PrivacyMeasure
 from dualmandate.population.rational import rational, written
@@ -61,6 +63,7 @@ if TYPE_CHECKING:
 
 KEY_FILE = "key"
 RESERVE = "reserve"
+UNSIGNED = "unsigned: the name is what was typed, or the login's; to sign, see `approvers` in dualmandate.toml"
 _CAPS = (
     "state --cap epsilon=10, or --cap rho=2.56; inside it --limit user=2, group:NAME=1, purpose:NAME=1/2 or "
     "reserve:PURPOSE=3"
@@ -76,6 +79,7 @@ class LedgerFiles:
     folder: Path
     key: Path
     places: tuple[HeadPlace, ...] = ()  # second ones, of its head
+    signers: Signers = field(default_factory=Signers)
 
     @property
     def words(self) -> str:
@@ -90,7 +94,14 @@ class LedgerFiles:
                 instead="open one with `dualmandate ledger open POPULATION --unit UNIT --cap LOSS`, or name its place",
                 where=Place(file=str(self.file)),
             )
-        return open_ledger(self.place, read_key(self.key), folder=self.folder, anchors=anchors, places=self.places)
+        return open_ledger(
+            self.place,
+            read_key(self.key),
+            folder=self.folder,
+            anchors=anchors,
+            places=self.places,
+            signers=self.signers,
+        )
 
     def same_disk(self) -> tuple[str, ...]:
         """Second places that lie on the disk of the ledger: who restores the disk restores both."""
@@ -105,7 +116,9 @@ class LedgerFiles:
             stands = self.key.exists() or (self.file is not None and self.file.is_file() and self.file.stat().st_size)
             key = read_key(self.key) if stands else make_key(self.key)
         try:
-            return open_ledger(self.place, key, folder=self.folder, places=self.places, create=True)
+            return open_ledger(
+                self.place, key, folder=self.folder, places=self.places, signers=self.signers, create=True
+            )
         except Refusal:
             if not stands and not any(self.folder.glob("*.anchor")):
                 self.key.unlink(missing_ok=True)
@@ -134,7 +147,30 @@ def find_ledger(start: Path, flag: str | None) -> LedgerFiles:
     else:
         assert project is not None
         folder = project / STATE_FOLDER
-    return LedgerFiles(place, store.path, folder, found["key_file"].path or folder / KEY_FILE, _places(found, project))
+    key = found["key_file"].path or folder / KEY_FILE
+    return LedgerFiles(place, store.path, folder, key, _places(found, project), _signers(found))
+
+
+def _signers(found: Mapping[str, Setting]) -> Signers:
+    """Who may sign, as the project says; a file that is not there is refused, or its removal would free everybody."""
+    files = {name: found[name] for name in ("approvers", "publishers")}
+    for setting in files.values():
+        if setting.path is not None and not setting.path.is_file():
+            raise InvalidValue(
+                f"there is no file '{setting.path}' of allowed signers",
+                why="without it nobody can tell who may sign",
+                instead="put it there, a line a person: NAME ssh-ed25519 AAAA…, as in the .pub file of their key",
+                where=_place(setting),
+            )
+    two = found["two_persons"].value == "true"
+    if two and any(setting.path is None for setting in files.values()):
+        raise InvalidValue(
+            "two persons are asked for, and not who they are",
+            why="names that are typed say nothing about persons: approvers and publishers have to sign",
+            instead='name both files: approvers = "FILE", publishers = "FILE"',
+            where=_place(found["two_persons"]),
+        )
+    return Signers(files["approvers"].path, files["publishers"].path, two)
 
 
 def _places(found: Mapping[str, Setting], project: Path | None) -> tuple[HeadPlace, ...]:
@@ -334,10 +370,16 @@ class ApprovalNotice:
     cost: Fraction
     remaining: Fraction
 
+    @property
+    def signed_with(self) -> str | None:
+        """The key of the approver."""
+        return None if self.approval.signature is None else self.approval.signature.key
+
     def words(self) -> str:
         approval = self.approval
         lines = [
             f"approved by {approval.by}: the plan of '{self.program}', digest {approval.plan_digest}",
+            UNSIGNED if self.signed_with is None else signed_words(self.signed_with),
             f"it may spend {_loss(approval.loss)} of each {approval.unit} from the account '{approval.account}', "
             f"which has {self.privacy_measure} {written(self.remaining)} left",
         ]
@@ -351,7 +393,7 @@ class ApprovalNotice:
         return ApprovalDocument.made_of(self, self.approval).as_json()
 
 
-def approve(plan_file: Path, ledger: str | None, *, by: str) -> ApprovalNotice:
+def approve(plan_file: Path, ledger: str | None, *, by: str, sign: Path | None = None) -> ApprovalNotice:
     """`dualmandate approve`: record one person's word for a plan, by its digest, at exactly its loss."""
     from dualmandate.planning.saved_plan import load_plan
 
@@ -373,13 +415,16 @@ def approve(plan_file: Path, ledger: str | None, *, by: str) -> ApprovalNotice:
     asked = cost(approval.loss, approval.unit, account)
     for event in books.events(account.name):
         said = event.document()
-        if event.kind is EventKind.APPROVED and (event.by, said["plan_digest"]) == (by, plan.digest):
+        signed = sign is None or "signature" in said  # a name that anybody typed hinders nobody from signing
+        if event.kind is EventKind.APPROVED and signed and (event.by, said["plan_digest"]) == (by, plan.digest):
             raise ReleaseConflict(
                 f"{by} approved this plan already, in entry {event.sequence}",
                 why="one person's word counts once, and it stands",
                 instead="nothing is left to do; another person may approve it too",
                 where=Place(file=str(plan_file)),
             )
+    if sign is not None:
+        approval = books.sign_approval(approval, sign)
     books.approve(approval)
     return ApprovalNotice(approval, plan.program, account.privacy_measure, asked, books.remaining(account.name))
 

@@ -15,6 +15,7 @@ from dualmandate.apps.output import Interruption, Output, Progress
 from dualmandate.apps.plan import PROGRAM_FILE, program_file
 from dualmandate.errors import InvalidFile, InvalidRequest, NotApproved, Place, Refusal
 from dualmandate.ledger import Ledger, ReleaseEntry
+from dualmandate.ledger.signatures import signed_words
 from dualmandate.population import PrivacyMeasure
 from dualmandate.population.rational import written
 
@@ -47,6 +48,7 @@ class PublishOptions:
     group: str | None = None
     purpose: str | None = None
     other_ledger: str | None = None
+    sign: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,13 @@ class PublicationNotice:
     folder: Path
     privacy_measure: PrivacyMeasure  # of the account
     remaining: Fraction
+    approved: str = "approved, unsigned"  # how, in words
     anchored: bool = True  # whether an anchor outside of the ledger's folder and of the releases knows of it
+
+    @property
+    def signed_with(self) -> str | None:
+        """The key of the publisher."""
+        return self.entry.signed_with
 
     def words(self) -> str:
         """Where the release lies, what it cost, what the account has left, and whether anything else knows of it."""
@@ -68,6 +76,7 @@ class PublicationNotice:
                 f"{written(entry.loss.amount)} of each {entry.unit}",
                 f"the account '{entry.account}' has {self.privacy_measure} {written(self.remaining)} left",
                 "the secret of its noise is destroyed; nobody can make or unmake it again",
+                f"{signed_words(self.signed_with)}, and {self.approved}",
                 *([] if self.anchored else [UNANCHORED]),
                 "",
                 f"to open: {self.folder / 'index.html'}",
@@ -91,12 +100,13 @@ def publish(
     by: str,
     resume: str | None = None,
     other_ledger: str | None = None,
+    sign: Path | None = None,
 ) -> Release:
     """Carry out a plan that the ledger knows as approved, on confidential records, at exactly its loss.
 
     `by` is who publishes, for the record; `resume` names a release to take up where it was left. The release is
     written to a folder of its own below `out`. `other_ledger` says why it may be where another ledger has spent from
-    the same records.
+    the same records; `sign` is the publisher's ssh key, where the publication is to be signed.
     """
     from dualmandate.planning.release_spec import load_release, release_spec_of_plan
     from dualmandate.publication.publish import PublicationRequest
@@ -104,7 +114,7 @@ def publish(
 
     order, request = (
         release_spec_of_plan(plan, release_page),
-        PublicationRequest(by, source.name, other_ledger=other_ledger),
+        PublicationRequest(by, source.name, other_ledger=other_ledger, sign=sign),
     )
     return load_release(_made(order, source, ledger, request, out=Path(out), resume=resume))
 
@@ -135,13 +145,16 @@ def published(
         )
     # Releases usually lie there: they are heeded wherever this one is to go.
     usual = program.document.path.parent / RELEASES
-    out, spent = asked.out or usual, (asked.group, asked.purpose, asked.again, asked.other_ledger)
+    out, spent = asked.out or usual, (asked.group, asked.purpose, asked.again, asked.other_ledger, asked.sign)
     request = PublicationRequest(person(asked.by), program.source.name, *spent, folders=(usual,))
     made = _made(order, program.source, ledger, request, out=out, resume=asked.resume, progress=progress)
     entry, beside = ledger.release(made.name), anchor_beside(program.source, ledger.identifier)
     account = next(account for account in ledger.accounts() if account.name == entry.account)
     anchored = bool(ledger.kept_at()) or (beside is not None and beside.exists())
-    return PublicationNotice(entry, made, account.privacy_measure, ledger.remaining(account.name), anchored)
+    keys = [each.signature.key for each in ledger.approvals_of(entry.name) if each.signature is not None]
+    approved = f"approved, {signed_words(keys[0] if keys else None)}"
+    left = ledger.remaining(account.name)
+    return PublicationNotice(entry, made, account.privacy_measure, left, approved, anchored)
 
 
 def _made(

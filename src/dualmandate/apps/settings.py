@@ -32,7 +32,7 @@ class SettingKey:
     flag: str | None = None
     in_project_file: bool = True
     in_variable: bool = True
-    is_path: bool = True  # in the project file: meant from where that stands, unless it is a URL
+    kind: Literal["path", "text", "switch"] = "path"  # a path in the project file is meant from where that stands
 
     @property
     def variable(self) -> str:
@@ -57,17 +57,32 @@ KNOWN = (
         "anchor_database",
         "a second place for the ledger's head: the URL of a PostgreSQL database",
         in_variable=False,
-        is_path=False,
+        kind="text",
     ),
     SettingKey(
         "anchor_command",
         "a second place for the ledger's head: a command, run as `COMMAND read LEDGER` and `COMMAND write LEDGER`",
         in_variable=False,
-        is_path=False,
+        kind="text",
+    ),
+    SettingKey("approvers", "who may approve: a file of allowed signers, as ssh has them", in_variable=False),
+    SettingKey("publishers", "who may publish: a file of allowed signers, as ssh has them", in_variable=False),
+    SettingKey(
+        "two_persons",
+        "true: nobody publishes on their own approval, by name and by key; needs both files of signers",
+        in_variable=False,
+        kind="switch",
     ),
     SettingKey("peers", "a Python with packages to compare with in benchmarks; else this one", in_project_file=False),
     SettingKey("debug", "1 prints the traceback of a bug", in_project_file=False),
 )
+
+
+KINDS = {
+    "path": ("it names a place on disk", 'write {key} = "place", relative to the project file'),
+    "text": ("it names a place, in quotes", 'write {key} = "place"'),
+    "switch": ("it is asked for, or not", "write {key} = true"),
+}
 
 
 @dataclass(frozen=True)
@@ -156,20 +171,20 @@ def _project_settings(start: Path) -> dict[str, Setting]:
                 instead=did_you_mean(key, allowed, f"the settings are {', '.join(allowed)}"),
                 where=document.place((key,)),
             )
-        elif not isinstance(value, str) or not value:
+        elif not (isinstance(value, bool) if allowed[key].kind == "switch" else isinstance(value, str) and value):
             raise InvalidValue(
-                f"the setting '{key}' is not a {'path' if allowed[key].is_path else 'text'}",
-                why="it names a place on disk" if allowed[key].is_path else "it names a place, in quotes",
-                instead=f'write {key} = "place"{", relative to the project file" if allowed[key].is_path else ""}',
+                f"the setting '{key}' is not a {allowed[key].kind}",
+                why=KINDS[allowed[key].kind][0],
+                instead=KINDS[allowed[key].kind][1].format(key=key),
                 where=document.place((key,)),
             )
         else:
             # a path in a file is meant from where the file stands, not from where the command is typed
             place = document.place((key,))
             origin = f"{place.file}, line {place.line}"
-            is_url = key == "ledger" and "://" in value
-            place_meant = str(folder / value) if allowed[key].is_path and not is_url else value
-            found[key] = Setting(key, place_meant, "project file", origin)
+            text = value if isinstance(value, str) else str(value).lower()  # a switch
+            elsewhere = allowed[key].kind != "path" or (key == "ledger" and "://" in text)
+            found[key] = Setting(key, text if elsewhere else str(folder / text), "project file", origin)
     return found
 
 

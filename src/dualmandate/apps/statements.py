@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 from dualmandate.apps.ledgers import named_account, term_lines
 from dualmandate.errors import InvalidRequest
 from dualmandate.ledger import Account, Event, EventKind, Head, Ledger, ReleaseEntry, Verification
+from dualmandate.ledger.ledger import SignatureCounts
+from dualmandate.ledger.signatures import read_signature, signed_words
 from dualmandate.population import PrivacyLoss, PrivacyMeasure
 from dualmandate.population.rational import written
 
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from dualmandate.publication.release import ReleasePrivacy
     from dualmandate.report.documents.ledger import ApprovalPart
 
+SIGNED = (EventKind.APPROVED, EventKind.RESERVED, EventKind.PUBLISHED)  # what a line labels as signed or unsigned
 SHORT = 12  # digits of a digest that a line shows
 
 
@@ -106,7 +109,14 @@ def _entries(head: Head) -> str:
 def _approval_line(event: Event) -> str:
     said = event.document()
     loss = written(Fraction(str(said["loss"])))
-    return f"plan {str(said['plan_digest'])[:SHORT]}… approved by {event.by}: {said['currency']} {loss}"
+    line = f"plan {str(said['plan_digest'])[:SHORT]}… approved by {event.by}: {said['currency']} {loss}"
+    return f"{line}, {signed_words(_key(said))}"
+
+
+def _key(said: Mapping[str, Any]) -> str | None:
+    """The key that an entry is signed with, from its details."""
+    signature = read_signature(said)
+    return None if signature is None else signature.key
 
 
 def _approval(event: Event) -> ApprovalPart:
@@ -114,14 +124,16 @@ def _approval(event: Event) -> ApprovalPart:
 
     said = event.document()
     loss = PrivacyLoss(Fraction(str(said["loss"])), PrivacyMeasure(str(said["currency"])))
-    return ApprovalPart.made_of(event, plan_digest=said["plan_digest"], loss=loss, unit=said["unit"])
+    return ApprovalPart.made_of(
+        event, plan_digest=said["plan_digest"], loss=loss, unit=said["unit"], signed_with=_key(said)
+    )
 
 
 def _release_line(release: ReleaseEntry) -> str:
     beside = "" if release.beside is None else f", {beside_words(release.beside.document())}"
     return (
         f"release {release.name} of plan {release.plan_digest[:SHORT]}… on '{release.snapshot}' by {release.user}: "
-        f"{release.state}, {written(release.cost)}{beside}"
+        f"{release.state}, {written(release.cost)}, {signed_words(release.signed_with)}{beside}"
     )
 
 
@@ -138,6 +150,7 @@ def events(ledger: Ledger, account: str | None) -> tuple[Event, ...]:
 
 def event_lines(ledger: Ledger, found: Sequence[Event]) -> Iterator[str]:
     """Each entry in one line, its amount in what its account counts in."""
+    keys = {release.name: release.signed_with for release in ledger.releases()}
     counted_in = {account.name: account.privacy_measure for account in ledger.accounts()}
     for event in found:
         parts = [f"{event.sequence:>6}  {event.recorded_at[:19]}Z  {event.kind} by {event.by}"]
@@ -147,6 +160,8 @@ def event_lines(ledger: Ledger, found: Sequence[Event]) -> Iterator[str]:
             parts.append(f"release {event.release}")
         if event.account is not None and event.amount is not None:
             parts.append(f"{counted_in[event.account]} {written(event.amount)}")
+        if event.kind in SIGNED:
+            parts.append(signed_words(_key(event.document()) if event.release not in keys else keys[event.release]))
         if "beside" in (said := event.document()):
             parts.append(beside_words(said["beside"]))
         yield ", ".join(parts)
@@ -229,6 +244,7 @@ class LedgerCheck:
         ]
         lines += [f"kept in {place}, up to entry {last}" for place, last in self.verification.places]
         lines += [f"{place} is on the disk of the ledger: who restores that restores both" for place in self.same_disk]
+        lines.append(_signature_words(self.verification.signatures))
         lines += [f"release {name} is whole, as it was written" for name in self.releases]
         if self.verification.clock_set_back:
             numbers = ", ".join(map(str, self.verification.clock_set_back))
@@ -241,8 +257,17 @@ class LedgerCheck:
         anchors = [str(path) for path in self.verification.anchors]
         places = [{"place": words, "sequence": last} for words, last in self.verification.places]
         found = {"ledger_head": self.verification.head, "anchors": anchors, "releases": self.releases}
+        found["signatures"] = self.verification.signatures
         found |= {"places": places, "same_disk": self.same_disk, "unseen": self.unseen}
         return LedgerVerificationDocument.made_of(self.verification, **found).as_json()
+
+
+def _signature_words(found: SignatureCounts) -> str:
+    words = f"approvals and publications: {found.signed} signed, {found.unsigned} unsigned"
+    if not found.unknown:
+        return words
+    numbers = ", ".join(map(str, found.unknown))
+    return f"{words}; the project does not name, or no longer, who signed entry {numbers}"
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from dualmandate.ledger.chain import Event, EventKind, Head, LedgerKey, make_key
 from dualmandate.ledger.composition import Account, Accountant, AccountLimit, Earmark, Scope, UnitBound
 from dualmandate.ledger.ledger import Ledger, Verification, open_ledger
 from dualmandate.ledger.places import AppendOnlyFile, CommandPlace, DatabasePlace, FilePlace, HeadPlace
+from dualmandate.ledger.signatures import Signature, Signers
 
 __all__ = [
     "Account",
@@ -27,6 +28,8 @@ __all__ = [
     "ReleaseState",
     "Request",
     "Scope",
+    "Signature",
+    "Signers",
     "UnitBound",
     "Verification",
     "account_identifier",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
@@ -12,6 +12,7 @@ from typing import Any
 from dualmandate.errors import InvalidAccount, NotApproved, ReleaseConflict
 from dualmandate.ledger.chain import Event, EventKind, Head, is_digest
 from dualmandate.ledger.composition import Account, Accountant, Scope, checked_name, cost, read_account
+from dualmandate.ledger.signatures import ROLE_OF, Signature, read_signature
 from dualmandate.population import PrivacyLoss, PrivacyMeasure
 
 IDENTIFIER_DIGITS = 24
@@ -68,12 +69,18 @@ class Approval:
     loss: PrivacyLoss
     unit: str
     by: str
+    signature: Signature | None = None
+    entry: int = 0  # its number, once it is recorded
 
     def __post_init__(self) -> None:
         checked_name(self.account, "an account")
         checked_name(self.unit, "a unit")
         checked_name(self.by, "an approver")
         _check_digest(self.plan_digest)
+
+    def document(self) -> dict[str, object]:
+        """What its entry records beside its account, the approver and the signature."""
+        return {"plan_digest": self.plan_digest, **loss_document(self.loss, self.unit)}
 
 
 @dataclass(frozen=True)
@@ -93,6 +100,7 @@ class Request:
     purpose: str | None = None
     again: bool = False
     beside: OtherLedgers | None = None
+    signature: Signature | None = None
 
     def __post_init__(self) -> None:
         for name in ("account", "snapshot", "unit", "user"):
@@ -131,6 +139,12 @@ class ReleaseEntry:
     written_digest: str | None = None  # SHA-256 of its release.json
     secret_destroyed: bool = False
     beside: OtherLedgers | None = None  # that have spent from the same source
+    signature: Signature | None = None  # of who publishes
+
+    @property
+    def signed_with(self) -> str | None:
+        """The key of who publishes; None where it is unsigned."""
+        return None if self.signature is None else self.signature.key
 
     @property
     def parts(self) -> dict[Scope, str]:
@@ -194,6 +208,7 @@ class Books:
         self._newest: dict[tuple[str, str], str] = {}  # release of a plan and snapshot
         self.accountant = Accountant()
         self.places: tuple[str, ...] = ()  # where else its head is kept, in words
+        self.nonces: set[str] = set()  # of signatures
 
     @property
     def head(self) -> Head:
@@ -202,6 +217,8 @@ class Books:
     def read(self, event: Event) -> None:
         """Take in the next entry, whose digest has been checked."""
         assert event.sequence == len(self.digests)
+        if event.kind in ROLE_OF and (signature := read_signature(event.document())) is not None:
+            self.nonces.add(signature.nonce)
         if event.kind is EventKind.ACCOUNT_OPENED:
             assert event.account is not None
             assert event.amount is not None
@@ -273,20 +290,27 @@ class Books:
         """What each cap that applies to these parts leaves, by the cap in words."""
         return self.accountant.room(self.account(name), parts)
 
-    def admit(self, request: Request) -> tuple[Fraction, str | None]:
-        """The cost of a request and the release it supersedes, or a refusal: approved, new, and within every cap."""
+    def admit(self, request: Request, counts: Callable[[Approval], bool] | None = None) -> tuple[Fraction, str | None]:
+        """The cost of a request and the release it supersedes, or a refusal: approved, new, and within every cap.
+
+        `counts` says which approvals count, by who signed them; all of them where nobody need sign.
+        """
         account = self.account(request.account)
         asked = cost(request.loss, request.unit, account)
-        self._check_approval(account, request)
+        self._check_approval(account, request, counts)
         superseded = self._check_new(request)
         # A reservation that is replaced before it was opened still counts: cancel it first to use its room.
         freed = self.releases[superseded] if superseded else None
         self.accountant.require(account, request.parts, asked, instead=_advice(freed))
         return asked, superseded
 
-    def _check_approval(self, account: Account, request: Request) -> None:
+    def fitting(self, request: Request | ReleaseEntry) -> list[Approval]:
+        """The approvals of exactly this plan, for this account, at this loss, whoever gave them."""
         approvals = self.approvals.get((request.account, request.plan_digest), [])
-        fitting = [a for a in approvals if (a.loss, a.unit) == (request.loss, request.unit)]
+        return [each for each in approvals if (each.loss, each.unit) == (request.loss, request.unit)]
+
+    def _check_approval(self, account: Account, request: Request, counts: Callable[[Approval], bool] | None) -> None:
+        fitting = self.fitting(request)
         if not fitting:
             raise NotApproved(
                 f"plan {request.plan_digest[:12]}… is not approved for '{account.name}' with this loss",
@@ -298,6 +322,13 @@ class Books:
                 f"plan {request.plan_digest[:12]}… is approved only by its publisher",
                 why=f"'{account.name}' asks that another person approves",
                 instead="have somebody else approve it",
+            )
+        if counts is not None and not any(counts(approval) for approval in fitting):
+            raise NotApproved(
+                f"plan {request.plan_digest[:12]}… has no approval that counts here",
+                why="the project asks for one that is signed by an approver it names, and, where it asks for two "
+                "persons, by another name and another key than the publisher's",
+                instead="have the plan approved so: dualmandate approve PLAN.json --by NAME --sign KEY",
             )
 
     def _check_new(self, request: Request) -> str | None:
@@ -330,7 +361,8 @@ def _read_approval(event: Event) -> Approval:
     document = event.document()
     assert event.account is not None
     digest, unit = str(document["plan_digest"]), str(document["unit"])
-    return Approval(event.account, digest, read_loss(document), unit, event.by)
+    loss, signature = read_loss(document), read_signature(document)
+    return Approval(event.account, digest, loss, unit, event.by, signature, event.sequence)
 
 
 def _read_release(event: Event) -> ReleaseEntry:
@@ -353,6 +385,7 @@ def _read_release(event: Event) -> ReleaseEntry:
         purpose=None if purpose is None else str(purpose),
         reserved_at=event.recorded_at,
         beside=_read_beside(document.get("beside")),
+        signature=read_signature(document),
     )
 
 

@@ -10,7 +10,7 @@ import hmac
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
@@ -24,6 +24,7 @@ from dualmandate.errors import (
     LedgerRefusal,
     LedgerTampered,
     LedgerUnavailable,
+    NotApproved,
     ReleaseConflict,
 )
 from dualmandate.ledger.books import (
@@ -35,7 +36,6 @@ from dualmandate.ledger.books import (
     ReleaseState,
     Request,
     account_identifier,
-    loss_document,
     request_document,
 )
 from dualmandate.ledger.chain import (
@@ -57,6 +57,7 @@ from dualmandate.ledger.chain import (
 from dualmandate.ledger.composition import Account, Scope, checked_name, cost, reported
 from dualmandate.ledger.durable import alone_in, make_folder
 from dualmandate.ledger.places import HeadPlace
+from dualmandate.ledger.signatures import ROLE_OF, Role, Signature, Signers, check_recorded, sign, statement
 from dualmandate.ledger.storage import (
     Store,
     append_entry,
@@ -71,7 +72,20 @@ from dualmandate.ledger.storage import (
 )
 from dualmandate.population import Confidential, PrivacyLoss
 
+NOBODY = Signers()  # is named: nothing need be signed
 KIND_OF = {state: kind for kind, state in STATE_OF.items()}
+
+
+@dataclass(frozen=True)
+class SignatureCounts:
+    """How many approvals and publications are signed and how many are not, by any key at all.
+
+    `unknown` are entries whose signature is good, and whose signer the project does not name, or no longer.
+    """
+
+    signed: int = 0
+    unsigned: int = 0
+    unknown: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -86,6 +100,7 @@ class Verification:
     anchors: tuple[Path, ...]
     clock_set_back: tuple[int, ...]
     places: tuple[tuple[str, int], ...] = ()
+    signatures: SignatureCounts = field(default_factory=SignatureCounts)
 
 
 class _Page:
@@ -124,7 +139,9 @@ class Ledger:
         anchors: Sequence[Path],
         secrets_in: Path,
         places: Sequence[HeadPlace] = (),
+        signers: Signers = NOBODY,
     ) -> None:
+        self._signers = signers
         self._store, self._key, self._lock = store, key, RLock()
         self._anchors, self._places = tuple(anchors), tuple(places)
         self._asked = False  # whether the second places were asked once
@@ -159,27 +176,77 @@ class Ledger:
         """Record that a person approves a plan, known by its digest, at exactly its loss."""
         with self._writing(approval.by) as page:
             paid = cost(approval.loss, approval.unit, page.books.account(approval.account))
-            details = {"plan_digest": approval.plan_digest, **loss_document(approval.loss, approval.unit)}
+            details = approval.document()
+            self._check_signed(Role.APPROVAL, approval.by, approval.account, details, approval.signature)
+            details |= _signed(approval.signature)
             page.append(EventKind.APPROVED, approval.by, approval.account, amount=paid, details=details)
 
     def reserve(self, request: Request) -> ReleaseEntry:
         """Set a loss aside for a release, with a fresh secret, before any data are opened; a refusal is recorded."""
         refused: LedgerRefusal | None = None
         with self._writing(request.user) as page:
+            said = request_document(request, None)
             try:
-                asked, superseded = page.books.admit(request)
+                self._check_signed(Role.PUBLICATION, request.user, request.account, said, request.signature)
+                asked, superseded = page.books.admit(request, lambda approval: self._counts(approval, request))
             except LedgerRefusal as refusal:
-                refused, details = refusal, {"code": refusal.code, **request_document(request, None)}
+                refused, details = refusal, {"code": refusal.code, **said}
                 page.append(EventKind.REFUSED, request.user, request.account, details=details)
             else:
                 name = f"r{page.head.sequence + 1:06d}"  # by the number of its entry
                 # The secret is on the disk before the entry that relies on it; without the entry it is nobody's.
                 self._secrets.make(name)
-                details = request_document(request, superseded)
+                details = request_document(request, superseded) | _signed(request.signature)
                 page.append(EventKind.RESERVED, request.user, request.account, name, amount=asked, details=details)
         if refused is not None:
             raise refused
         return self.release(name)
+
+    def sign_approval(self, approval: Approval, key: Path) -> Approval:
+        """The approval, signed with the key in a file."""
+        said = approval.document()
+        signature = sign(Role.APPROVAL, self.identifier, approval.by, approval.account, said, key=key)
+        return replace(approval, signature=signature)
+
+    def sign_request(self, request: Request, key: Path) -> Request:
+        """The request of a publisher, signed with the key in a file."""
+        said = request_document(request, None)
+        signature = sign(Role.PUBLICATION, self.identifier, request.user, request.account, said, key=key)
+        return replace(request, signature=signature)
+
+    def _check_signed(
+        self, role: Role, by: str, account: str, said: Mapping[str, object], signature: Signature | None
+    ) -> None:
+        """Refuse an act that is not signed as the project asks, or with a signature that was used before."""
+        if signature is not None and signature.nonce in self._books.nonces:
+            raise NotApproved(
+                f"the signature of the {role} was used before",
+                why="one signature is one person's word for one act",
+                instead="sign this act too",
+            )
+        signed = statement(role, self.identifier, by, account, said, "" if signature is None else signature.nonce)
+        self._signers.check(role, signed, by, signature)
+
+    def _counts(self, approval: Approval, request: Request) -> bool:
+        """Whether an approval is one that the project asks for, for this publisher."""
+        signers, signature = self._signers, approval.signature
+        if signers.two_persons:
+            own = None if request.signature is None else request.signature.key
+            if signature is None or approval.by == request.user or signature.key == own:
+                return False
+        if signers.approvers is None:
+            return True
+        if signature is None:
+            return False
+        about = approval.by, approval.account, approval.document()
+        signed = statement(Role.APPROVAL, self.identifier, *about, signature.nonce)
+        return signers.knows(Role.APPROVAL, signed, approval.by, signature)
+
+    def approvals_of(self, release: str) -> tuple[Approval, ...]:
+        """The approvals that a release was reserved on, in their order."""
+        with self._reading() as books:
+            entry = books.release(release)
+            return tuple(each for each in books.fitting(entry) if each.entry < entry.entry)
 
     def advance(self, release: str, state: ReleaseState, *, by: str, digest: str | None = None) -> ReleaseEntry:
         """Record that a release has taken its next step; to record the step it is at already changes nothing.
@@ -343,9 +410,22 @@ class Ledger:
         with self._viewing() as connection:
             kept = [(place.words, place.read(self._books.ledger)) for place in self._places]
             last = tuple((words, max(head.sequence for head in heads)) for words, heads in kept if heads)
-            times = [event.recorded_at for event in self._whole(connection)]
+            whole = tuple(self._whole(connection))
+            times = [event.recorded_at for event in whole]
             back = tuple(number for number in range(2, len(times) + 1) if times[number - 1] < times[number - 2])
-            return Verification(self._books.head, self._anchors, back, last)
+            return Verification(self._books.head, self._anchors, back, last, self._signatures(whole))
+
+    def _signatures(self, events: Sequence[Event]) -> SignatureCounts:
+        """How many approvals and publications are signed; refused where a signature is not of what its entry says."""
+        acts = [event for event in events if event.kind in ROLE_OF]
+        found = [(event, check_recorded(self.identifier, event)) for event in acts]
+        signed = [(event, *made) for event, made in found if made is not None]
+        unknown = tuple(
+            event.sequence
+            for event, content, signature in signed
+            if not self._signers.knows(ROLE_OF[event.kind], content, event.by, signature)
+        )
+        return SignatureCounts(len(signed), len(acts) - len(signed), unknown)
 
     @contextmanager
     def _reading(self) -> Iterator[Books]:
@@ -456,6 +536,10 @@ def _broken(what: str, why: str) -> LedgerTampered:
     )
 
 
+def _signed(signature: Signature | None) -> dict[str, object]:
+    return {} if signature is None else {"signature": signature.document()}
+
+
 def _listed(places: Sequence[str]) -> str:
     return " and ".join(places) if places else "no second place"
 
@@ -479,6 +563,7 @@ def open_ledger(
     folder: Path | None = None,
     anchors: Sequence[Path] = (),
     places: Sequence[HeadPlace] = (),
+    signers: Signers = NOBODY,
     create: bool = False,
 ) -> Ledger:
     """The ledger at a path (SQLite) or a URL (SQLite, PostgreSQL); made if it is not there and `create` says so.
@@ -486,6 +571,7 @@ def open_ledger(
     Its anchor and the sealed secrets lie in `folder`: the file's own for SQLite, to be named for PostgreSQL. `anchors`
     are further files with a `ledger_head`, such as the `release.json` of earlier releases: checked, never written.
     `places` keep the head elsewhere, once `keep_head` has begun them: checked, and written after every entry.
+    `signers` are who may approve and publish, where the project asks for signatures.
     """
     store = find_store(place)
     home = folder or (store.path.parent if store.path is not None else None)
@@ -510,7 +596,9 @@ def open_ledger(
         if not current:
             with store.writing() as connection:
                 bring_up_to_date(store, connection, create=False)
-    return Ledger(store, key, anchors=(anchor, *anchors), secrets_in=home / f"{stem}.secrets", places=places)
+    return Ledger(
+        store, key, anchors=(anchor, *anchors), secrets_in=home / f"{stem}.secrets", places=places, signers=signers
+    )
 
 
 def _begin(connection: sql.Connection, key: LedgerKey, anchor: Path) -> None:

@@ -23,7 +23,7 @@ from dualmandate.ledger.durable import make_folders, sync_folder
 from dualmandate.population import Confidential
 from dualmandate.publication.beside_data import heed_beside, keep_beside, other_ledgers
 from dualmandate.publication.measuring import exact_totals, fingerprint, measure, tabulation_key
-from dualmandate.publication.release_folder import is_complete, write_measurements, write_release
+from dualmandate.publication.release_folder import Standing, is_complete, write_measurements, write_release
 from dualmandate.publication.release_spec import ReleaseSpec
 from dualmandate.publication.rules import check_rules
 from dualmandate.publication.sources import Source, check_source
@@ -43,6 +43,7 @@ class PublicationRequest:
     purpose: str | None = None
     again: bool = False
     other_ledger: str | None = None  # why it may be, where another ledger has spent from the same source
+    sign: Path | None = None  # the publisher's ssh key, where it is to be signed
     folders: tuple[Path, ...] = ()  # with further releases, beside those in the folder that it is written to
 
 
@@ -54,7 +55,8 @@ def publish(
     ledger.heed(path for folder in request.folders for path in folder.glob(f"*/{RELEASE_FILE}"))
     beside = other_ledgers(ledger, source, [out, *request.folders], reason=request.other_ledger)
     spent = order.account, order.plan_digest, request.snapshot, order.charge, order.protection.unit
-    entry = ledger.reserve(Request(*spent, request.by, request.group, request.purpose, request.again, beside))
+    asked = Request(*spent, request.by, request.group, request.purpose, request.again, beside)
+    entry = ledger.reserve(asked if request.sign is None else ledger.sign_request(asked, request.sign))
     return _carry_out(_Work(order, source, ledger, out, request.by, progress), entry)
 
 
@@ -227,7 +229,7 @@ def _measure_and_write(
     write_measurements(draft, order, measured)
     _reach(work, entry.name, ReleaseState.MEASURED)
     work.tell("estimating, making the tables consistent, writing them")
-    return write_release(draft, order, measured, totals=totals, entry=entry, head=ledger.head_of(entry.name))
+    return write_release(draft, order, measured, totals=totals, entry=entry, standing=_standing(ledger, entry))
 
 
 def _make_on_cluster(work: _Work, entry: ReleaseEntry, draft: Path) -> str:
@@ -259,8 +261,12 @@ def _make_on_cluster(work: _Work, entry: ReleaseEntry, draft: Path) -> str:
             _reach(work, entry.name, ReleaseState.MEASURED)
             work.tell("estimating and making the tables consistent on the cluster, writing them")
             with found.post_processed() as made:
-                head = ledger.head_of(entry.name)
-                return write_release(draft, order, (), totals=found.totals, entry=entry, head=head, made=made)
+                standing = _standing(ledger, entry)
+                return write_release(draft, order, (), totals=found.totals, entry=entry, standing=standing, made=made)
+
+
+def _standing(ledger: Ledger, entry: ReleaseEntry) -> Standing:
+    return Standing(ledger.head_of(entry.name), ledger.approvals_of(entry.name))
 
 
 def _told(order: ReleaseSpec, words: str) -> ReleaseSpec:

@@ -8,6 +8,7 @@ from fractions import Fraction
 from itertools import islice, product
 from typing import Any
 
+from dualmandate.ledger.signatures import standing_words
 from dualmandate.population import PrivacyLoss, PrivacyMeasure, plural
 from dualmandate.population.wording import counted, number, stated_loss
 from dualmandate.publication.writing import Glance
@@ -71,6 +72,7 @@ def release_page(facts: Mapping[str, Any], tables: Sequence[Glance]) -> str:
             ("account", facts["account_identifier"]),
         ],
         beside=_beside(facts),
+        standing=standing_words(facts),
         effects=_effects(facts),
         files=_pairs("Files of this release", "file", "SHA-256", facts["files"]),
         versions=_pairs("Versions", "software or format", "version", facts["versions"]),

@@ -39,6 +39,11 @@ if TYPE_CHECKING:
     from dualmandate.publication.tabulating import CheckReport
 
 
+SignedWith = Annotated[
+    Text | None, Field(description="The key that it is signed with; null: unsigned, the name is what somebody typed.")
+]
+
+
 class LimitPart(DocumentModel):
     """A cap inside the account's cap."""
 
@@ -98,6 +103,7 @@ class ApprovalPart(DocumentModel):
     loss: Loss
     unit: Text = Field(description="Whose loss that is.")
     by: Text = Field(description="Who approved it.")
+    signed_with: SignedWith
     recorded_at: Time
 
 
@@ -121,6 +127,7 @@ class LedgerReleasePart(DocumentModel):
     unit: Text = Field(description="Whose loss that is.")
     cost: Amount
     user: Text = Field(description="Who publishes.")
+    signed_with: SignedWith
     group: Text | None = Field(description="For which group.")
     purpose: Text | None = Field(description="For which purpose.")
     reserved_at: Time
@@ -210,6 +217,14 @@ class SecondPlacePart(DocumentModel):
     sequence: Whole = Field(description="The number of the last entry that it knows.")
 
 
+class SignatureCountsPart(DocumentModel):
+    """How many approvals and publications are signed."""
+
+    signed: Whole = Field(description="So many, each of exactly what its entry says.")
+    unsigned: Whole = Field(description="So many are names that somebody typed.")
+    unknown: tuple[Count, ...] = Field(description="Entries signed by somebody whom the project does not name.")
+
+
 class LedgerVerificationDocument(Internal):
     """What a complete check of the ledger found in order."""
 
@@ -218,6 +233,7 @@ class LedgerVerificationDocument(Internal):
     anchors: Several[Text] = Field(description="The files that know this head, or one before it.")
     places: tuple[SecondPlacePart, ...] = Field(description="The second places that know this head, or one before it.")
     same_disk: tuple[Text, ...] = Field(description="Those of them that lie on the disk of the ledger.")
+    signatures: SignatureCountsPart
     unseen: Words = Field(description="What no check of this ledger can see.")
     releases: tuple[Text, ...] = Field(description="Releases that are whole, as they were written.")
     clock_set_back: tuple[Count, ...] = Field(description="Entries whose clock showed less than the one before.")
@@ -282,6 +298,7 @@ class ApprovalDocument(Internal):
     loss: Loss
     unit: Text = Field(description="Whose loss that is.")
     by: Text = Field(description="Who approved it.")
+    signed_with: SignedWith
     currency: CurrencyName
     cost: Amount
     remaining: Amount
@@ -363,6 +380,20 @@ class EffectPart(DocumentModel):
     consistent_error: NotNegative = Field(description="Root mean squared error of the whole numbers.")
 
 
+class SignerPart(DocumentModel):
+    """Who stands behind an act: a name and a key where it is signed; a name that was only typed is not repeated."""
+
+    by: Text | None = Field(description="As the agency's file of allowed signers names this person; null: unsigned.")
+    key: Text | None = Field(description="The fingerprint of the ssh key; null: unsigned.")
+
+
+class SignaturesPart(DocumentModel):
+    """Who approved the plan before it was published, and who published it."""
+
+    approvals: Several[SignerPart]
+    publication: SignerPart
+
+
 class ReleaseDocument(Public):
     """A release: what was published, at which loss, with which promise, and the digest of every file."""
 
@@ -394,6 +425,7 @@ class ReleaseDocument(Public):
         None, description="Tells the account from every other: of the identifier of the ledger and its name."
     )
     other_ledgers: IfAny[OtherLedgersPart] = None
+    signatures: IfAny[SignaturesPart] = None
     ledger_head: HeadPart
     files: dict[str, Digest] = Field(description="SHA-256 of every other file, by its path.")
 
@@ -412,6 +444,7 @@ class PublicationDocument(Internal):
     currency: CurrencyName
     cost: Amount
     remaining: Amount
+    signed_with: SignedWith
     anchored: Whether = Field(description="Whether an anchor beside the data, or a second place, knows of it.")
 
 
