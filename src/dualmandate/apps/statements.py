@@ -65,8 +65,8 @@ class Statement:
     def words(self) -> str:
         lines: list[str] = []
         for each in self.balances:
-            lines += [each.line(), f"  account {each.identifier}"]
-            lines += [f"  {line}" for line in term_lines(each.account)]
+            lines.append(each.line())
+            lines += [f"  {line}" for line in (*term_lines(each.account), f"account {each.identifier}")]
             lines += [f"  {_approval_line(event)}" for event in self.approvals if event.account == each.account.name]
             lines += [f"  {_release_line(found)}" for found in self.releases if found.account == each.account.name]
         return "\n".join([*lines, f"{_entries(self.head)}, head {self.head.digest[:SHORT]}…"])
