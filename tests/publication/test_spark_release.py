@@ -250,7 +250,7 @@ def test_a_program_is_published_by_the_cluster_though_a_worker_dies(
     killer = threading.Thread(target=lambda: killed.extend(plug_pulled(spark, cluster, begun, over)))
     killer.start()
     with secret_is(SECRET):
-        status = run(app, ["publish", "program.toml", "--by", "Eve"])
+        status = run(app, ["publish", "program.toml", "--by", "Eve", "--other-ledger", "to compare"])
     over.set()
     killer.join()
     assert status == 0
