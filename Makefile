@@ -21,7 +21,7 @@ demo: ## the whole story on the embedded Title I program; prints where the repor
 	@$(BIN)/dualmandate demo $(ARGS)
 
 quick: setup ## the tests that need no system package, in about eight minutes on two cores
-	@$(PYTEST) -m "not slow and not browser and not postgres and not spark" $(ARGS)
+	@$(PYTEST) -m "not slow and not browser and not postgres and not ssh and not spark" $(ARGS)
 
 test: ## every test, with the real system parts (installed if that is allowed)
 	@$(PYTHON) scripts/system_parts.py

@@ -51,6 +51,7 @@ PARTS = (
     Part("a font", "fonts-liberation", "browser", lambda: any(Path("/usr/share/fonts").rglob("*.[to]tf"))),
     Part("libatomic", "libatomic1", "browser", lambda: library_loads("libatomic.so.1")),  # playwright's driver links it
     Part("PostgreSQL", "postgresql", "postgres", lambda: postgres_program("initdb") is not None),
+    Part("OpenSSH", "openssh-client", "ssh", lambda: shutil.which("ssh-keygen") is not None),
     Part("Java", "default-jre-headless", "spark", lambda: shutil.which("java") is not None),
 )
 

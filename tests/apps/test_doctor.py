@@ -29,12 +29,14 @@ def test_everything_is_reported_in_one_document(command: Command) -> None:
     }  # fmt: skip
     numpy = next(package for package in document["packages"] if package["name"] == "numpy")
     assert numpy["version"]
-    assert [program["name"] for program in document["programs"]] == ["Java", "PostgreSQL", "Chromium"]
+    assert [program["name"] for program in document["programs"]] == ["Java", "PostgreSQL", "OpenSSH", "Chromium"]
     assert {setting["name"]: setting["source"] for setting in document["settings"]} == {
         "out": "default",
         "data": "default",
         "ledger": "default",
         "key_file": "default",
+        **dict.fromkeys(("anchor_file", "anchor_append", "anchor_database", "anchor_command"), "default"),
+        **dict.fromkeys(("approvers", "publishers", "two_persons"), "default"),
         "peers": "default",
         "debug": "default",
     }

@@ -383,6 +383,72 @@ def test_verify_says_what_it_checked(command: Command, project: Path) -> None:
     assert "known to 2 anchors" in command("ledger", "verify", "--anchor", copy).out
 
 
+def test_verify_says_what_it_cannot_see(command: Command, project: Path) -> None:
+    opened(command)
+    said = command("ledger", "verify").out
+    assert "No second place keeps the ledger's head; name one in dualmandate.toml" in said
+    document = command("ledger", "verify", "--json").document
+    jsonschema.validate(document, schema("ledger-verification"))
+    assert (document["places"], document["same_disk"]) == ([], [])
+    assert "an older copy" in document["unseen"]
+
+
+def test_a_second_place_is_begun_by_an_act_that_is_recorded(command: Command, project: Path) -> None:
+    opened(command)
+    refused(command, "ledger", "anchor", "--by", "Ann", code="invalid request")
+    (project / "dualmandate.toml").write_text('anchor_file = "other/head"\n', encoding="utf-8")
+    planned(command)
+    approving = ["approve", "report/plan.json", "--by", "Ben"]
+    unbegun = refused(command, *approving, code="ledger unavailable")
+    assert "kept in no second place, and the project names the file" in unbegun["what"]
+    refused(command, "ledger", "anchor", "--by", "Ann", code="cannot write")
+    (project / "other").mkdir()
+    begun = command("ledger", "anchor", "--by", "Ann", "--json")
+    assert begun.status == 0, begun.err
+    jsonschema.validate(begun.document, schema("ledger-anchoring"))
+    words = f"the file '{project / 'other' / 'head'}'"
+    assert (begun.document["places"], begun.document["before"]) == ([words], [])
+    assert command(*approving).status == 0
+    said = command("ledger", "verify").out
+    assert f"kept in {words}, up to entry 3" in said
+    assert f"{words} is on the disk of the ledger" in said
+    assert "No second place" not in said
+    assert "anchored by Ann" in command("ledger", "events").out
+    (project / "dualmandate.toml").write_text("schema = 1\n", encoding="utf-8")
+    dropped = refused(command, "approve", "report/plan.json", "--by", "Eve", code="ledger unavailable")
+    assert "the project names no second place" in dropped["what"]
+    assert f"it is kept no longer in {words}" in command("ledger", "anchor", "--by", "Ann").out
+    assert command("approve", "report/plan.json", "--by", "Eve").status == 0
+
+
+def test_a_new_ledger_is_kept_elsewhere_from_its_first_entry(command: Command, project: Path) -> None:
+    (project / "other").mkdir()
+    (project / "dualmandate.toml").write_text('anchor_append = "other/heads"\n', encoding="utf-8")
+    opened(command)
+    kinds = [event["kind"] for event in command("ledger", "events", "--json").document["events"]]
+    assert kinds == ["anchored", "account opened"]
+    lines = (project / "other" / "heads").read_text(encoding="utf-8").split()
+    assert len(lines) % 3 == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ('anchor_database = "head.sqlite"', "no other PostgreSQL database"),
+        ('anchor_database = "sqlite:///head.sqlite"', "no other PostgreSQL database"),
+        ('anchor_command = "\'notary"', "is not a command"),
+        ("anchor_command = 3", "is not a text"),
+        ("anchor_file = 3", "is not a path"),
+    ],
+)
+def test_a_second_place_nobody_can_mean_is_refused(command: Command, project: Path, text: str, what: str) -> None:
+    opened(command)
+    (project / "dualmandate.toml").write_text(f"schema = 1\n{text}\n", encoding="utf-8")
+    refusal = refused(command, "ledger", "show", code="invalid value")
+    assert what in refusal["what"]
+    assert refusal["where"]["line"] == 2
+
+
 @pytest.mark.parametrize("harm", ["edit", "shorten", "restore", "anchor", "copy"])
 def test_a_ledger_that_somebody_touched_is_refused(command: Command, project: Path, harm: str) -> None:
     opened(command)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +13,8 @@ import numpy as np
 import pytest
 from tests.publication.reading_back import read_csv
 
-from dualmandate.ledger import Ledger, ReleaseState, open_ledger, read_key
+from dualmandate.errors import CannotWrite
+from dualmandate.ledger import EventKind, Ledger, ReleaseState, open_ledger, read_key
 from dualmandate.publication import publish as publishing
 from dualmandate.report.documents.schemas import schema
 
@@ -262,3 +265,170 @@ def test_a_source_that_is_damaged_is_refused_with_the_way_on(command: Command, p
     assert f"resume release {entry.name}, whose loss is spent" in refusal["instead"]
     records.write_text(whole, encoding="utf-8")
     assert command("publish", "report/plan.json", "--resume", entry.name, "--by", "Eve").status == 0
+
+
+def copied(project: Path, name: str) -> Path:
+    """A backup of the ledger's whole folder."""
+    shutil.copytree(project / ".dualmandate", project / name)
+    return project / name
+
+
+def restore(project: Path, backup: Path) -> None:
+    shutil.rmtree(project / ".dualmandate")
+    shutil.copytree(backup, project / ".dualmandate")
+
+
+@pytest.mark.parametrize("elsewhere", ["beside the data", "beside the releases", "second place"])
+def test_a_restored_ledger_publishes_nowhere(command: Command, project: Path, elsewhere: str) -> None:
+    """Whichever of its anchors is left: beside the data, in the usual folder of releases, in the second place."""
+    if elsewhere == "second place":
+        (project / "other").mkdir()
+        (project / "dualmandate.toml").write_text('anchor_file = "other/head"\n', encoding="utf-8")
+    approved(command, cap="20")
+    backup = copied(project, "backup")
+    assert command("publish", "report/plan.json", "--by", "Eve").status == 0
+    spent = the_ledger(project).spent("residents")
+    [beside] = project.glob("residents.csv.*.anchor")
+    if elsewhere != "beside the data":
+        beside.unlink()
+    if elsewhere != "beside the releases":
+        shutil.move(project / "releases", project / "away")
+    restore(project, backup)
+    words = ["publish", "report/plan.json", "--by", "Eve", "--out", "out2"]
+    refusal = refused(command, *words, code="ledger tampered")
+    assert "and its anchor knows" in refusal["what"]
+    state = project / ".dualmandate"
+    assert open_ledger(state / "ledger.sqlite", read_key(state / "key")).spent("residents") == 0 < spent
+    assert not list(project.glob("out2/*"))
+
+
+def test_two_cloned_folders_spend_one_cap(command: Command, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = project.parent / f"{project.name} elsewhere"
+    place.mkdir()
+    text = f'anchor_append = "{place / "heads"}"\n'
+    (project / "dualmandate.toml").write_text(text, encoding="utf-8")
+    approved(command, cap="10")
+    clone = project.parent / f"{project.name} clone"
+    shutil.copytree(project, clone)
+    assert command("publish", "report/plan.json", "--by", "Eve").status == 0
+    monkeypatch.chdir(clone)
+    refusal = refused(command, "publish", "report/plan.json", "--by", "Eve", code="ledger tampered")
+    assert "its anchor knows" in refusal["what"]
+    assert not list(clone.glob("releases/*"))
+
+
+def test_a_folder_of_data_that_keeps_no_anchor_is_told(
+    command: Command, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    approved(command)
+
+    def not_writable(*words: object, **more: object) -> None:
+        raise CannotWrite("it", why="read-only", instead="no")
+
+    monkeypatch.setattr("dualmandate.publication.beside_data.advance_anchor", not_writable)
+    outcome = command("publish", "report/plan.json", "--by", "Eve")
+    assert outcome.status == 0, outcome.err
+    assert "no anchor could be kept beside the data, and no second place is named" in outcome.out
+    assert not list(project.glob("residents.csv.*.anchor"))
+
+
+def test_a_damaged_anchor_beside_the_data_is_refused(command: Command, project: Path) -> None:
+    approved(command, cap="20")
+    published = command("publish", "report/plan.json", "--by", "Eve", "--json").document
+    assert published["anchored"] is True
+    [beside] = project.glob("residents.csv.*.anchor")
+    assert beside.stat().st_mode & 0o777 == 0o644
+    head = json.loads((Path(published["directory"]) / "release.json").read_text(encoding="utf-8"))["ledger_head"]
+    assert json.loads(beside.read_text(encoding="utf-8"))["ledger_head"] == head
+    beside.write_text("{", encoding="utf-8")
+    words = ["publish", "report/plan.json", "--by", "Eve", "--again"]
+    assert "anchor of the ledger cannot be read" in refused(command, *words, code="ledger tampered")["what"]
+
+
+def second_ledger(command: Command, project: Path) -> None:
+    """Another ledger with a full cap for the same people, as anybody may open one."""
+    shutil.rmtree(project / ".dualmandate")
+    approved(command, cap="10")
+
+
+REASON = "agreed with the board on 3 May"
+
+
+@pytest.mark.parametrize("known_by", ["the data", "the usual folder", "--out"])
+def test_a_second_ledger_for_the_same_people_is_seen(command: Command, project: Path, known_by: str) -> None:
+    approved(command)
+    first = the_ledger(project).identifier
+    assert command("publish", "report/plan.json", "--by", "Eve").status == 0
+    [beside] = project.glob("residents.csv.*.anchor")
+    if known_by != "the data":
+        beside.unlink()
+    if known_by != "the usual folder":
+        shutil.move(project / "releases", project / "out2")
+    second_ledger(command, project)
+    out = "out3" if known_by == "the data" else "out2"
+    words = ["publish", "report/plan.json", "--by", "Eve", "--out", out]
+    refusal = refused(command, *words, code="release conflict")
+    assert refusal["what"] == f"another ledger has spent from 'residents.csv': {first}"
+    assert "--other-ledger REASON" in refusal["instead"]
+    assert the_ledger(project).spent("residents") == 0
+    made = command(*words, "--other-ledger", REASON, "--json")
+    if known_by == "--out":  # a release of the same name is there: nothing of others is overwritten
+        assert made.status == 2
+        made = command(*words[:-1], "out4", "--other-ledger", REASON, "--resume", "r000003", "--json")
+    assert made.status == 0, made.err
+    facts = json.loads((Path(made.document["directory"]) / "release.json").read_text(encoding="utf-8"))
+    jsonschema.validate(facts, schema("release"))
+    assert facts["other_ledgers"] == {"ledgers": [first], "reason": REASON}
+    page = (Path(made.document["directory"]) / "index.html").read_text(encoding="utf-8")
+    assert REASON in page
+    assert "loses the sum of what both have spent" in page
+    [reserved] = [each for each in the_ledger(project).events() if each.kind is EventKind.RESERVED]
+    assert reserved.document()["beside"] == {"ledgers": [first], "reason": REASON}
+    for shown in (["ledger", "events"], ["ledger", "show"]):
+        assert f"beside another ledger ({first[:12]}…): '{REASON}'" in command(*shown).out
+    document = command("ledger", "show", "--json").document
+    jsonschema.validate(document, schema("ledger"))
+    assert document["accounts"][0]["releases"][0]["beside"]["reason"] == REASON
+
+
+def test_a_damaged_anchor_of_another_ledger_is_another_ledger(command: Command, project: Path) -> None:
+    approved(command)
+    (project / f"residents.csv.{'0a' * 8}.anchor").write_text("{", encoding="utf-8")
+    (project / "residents.csv.notes.anchor").write_text("{", encoding="utf-8")  # nobody's
+    refusal = refused(command, "publish", "report/plan.json", "--by", "Eve", code="release conflict")
+    assert refusal["what"].endswith(f": {'0a' * 8}")
+
+
+def test_an_account_has_an_identifier_in_plans_releases_and_statements(command: Command, project: Path) -> None:
+    """Three ways to the same digits: the ledger's, the documents', and SHA-256 over what a release holds."""
+    assert command("plan", "program.toml", "--json").document["program"]["account_identifier"] is None
+    approved(command)
+    planned = json.loads((project / "report" / "plan.json").read_text(encoding="utf-8"))
+    release = command("publish", "report/plan.json", "--by", "Eve", "--json").document
+    facts = json.loads((Path(release["directory"]) / "release.json").read_text(encoding="utf-8"))
+    parts = [each.encode() for each in ("account/1", facts["ledger_head"]["ledger"], facts["account"])]
+    content = b"".join(len(each).to_bytes(8, "big") + each for each in parts)
+    own = hashlib.sha256(content).hexdigest()[:24]
+    assert the_ledger(project).account_identifier("residents") == own
+    assert planned["program"]["account_identifier"] == facts["account_identifier"] == own
+    assert "other_ledgers" not in facts
+    assert own in (Path(release["directory"]) / "index.html").read_text(encoding="utf-8")
+    [account] = command("ledger", "accounts", "--json").document["accounts"]
+    assert account["identifier"] == own
+    assert f"account {own}" in command("ledger", "show").out
+    assert f"spent from the account 'residents' ({own})" in command("plan", "program.toml").out
+    without = command("plan", "program.toml", "--ledger", "nowhere.sqlite", "--json")
+    assert without.status == 2
+
+
+def test_a_plan_for_the_account_of_another_ledger_is_neither_approved_nor_published(
+    command: Command, project: Path
+) -> None:
+    approved(command)
+    plan = (project / "report" / "plan.json").read_text(encoding="utf-8")
+    second_ledger(command, project)
+    (project / "report" / "plan.json").write_text(plan, encoding="utf-8")
+    for words in (["approve", "report/plan.json", "--by", "Zoe"], ["publish", "report/plan.json", "--by", "Eve"]):
+        refusal = refused(command, *words, code="not approved")
+        assert refusal["what"] == "the plan was made for the account 'residents' of another ledger"
+    assert the_ledger(project).spent("residents") == 0

@@ -32,7 +32,7 @@ def test_every_command_has_a_heading_and_every_parameter_words() -> None:
         "tabulate",
     }
     inner = vars(commands["ledger"])["commands"]
-    assert set(inner) == {"accounts", "cancel", "events", "export", "open", "report", "show", "verify"}
+    assert set(inner) == {"accounts", "anchor", "cancel", "events", "export", "open", "report", "show", "verify"}
     commands = commands | {f"ledger {name}": command for name, command in inner.items()}
     text = page()
     for name, command in commands.items():

@@ -456,7 +456,7 @@ def test_a_full_disk_before_the_commit_loses_nothing(ledger: Ledger, monkeypatch
 
 
 def test_a_full_disk_after_the_commit_refunds_nothing(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(path: Path, content: bytes) -> None:
+    def full(path: Path, content: bytes, *, mode: int = 0o600) -> None:
         if path.suffix == ".sealed":  # the secret of the release, before the commit
             return write_durably(path, content)
         raise CannotWrite.because(OSError(28, "No space left on device"), path)

@@ -123,7 +123,7 @@ def published_here(folder: Path, out: Path, secret: bytes) -> dict[str, bytes]:
     ledger = open_ledger(out / "ledger.sqlite", make_key(out / "key"), create=True)
     approve(ledger, order)
     with secret_is(secret):
-        asked = publishing.PublicationRequest("Eve", "people.parquet")
+        asked = publishing.PublicationRequest("Eve", "people.parquet", other_ledger="to compare")
         found = publishing.publish(order, ParquetFile(folder / "people.parquet"), ledger, out=out, request=asked)
     assert "on the machine that published" in json.loads((found / "release.json").read_text("utf-8"))["engine"]
     return numbers_of(found)
@@ -250,7 +250,7 @@ def test_a_program_is_published_by_the_cluster_though_a_worker_dies(
     killer = threading.Thread(target=lambda: killed.extend(plug_pulled(spark, cluster, begun, over)))
     killer.start()
     with secret_is(SECRET):
-        status = run(app, ["publish", "program.toml", "--by", "Eve"])
+        status = run(app, ["publish", "program.toml", "--by", "Eve", "--other-ledger", "to compare"])
     over.set()
     killer.join()
     assert status == 0

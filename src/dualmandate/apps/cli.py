@@ -19,6 +19,7 @@ from dualmandate.apps.options import (
     ProgramPath,
     Publisher,
     ReleaseName,
+    SigningKey,
     argument,
     flag,
     with_groups,
@@ -136,17 +137,19 @@ def plan(
 @app.command()
 def approve(
     plan: Annotated[Path, argument("PLAN.json", "The plan.json that `plan --out` wrote.")],
+    sign: SigningKey = None,
     by: By = None,
     ledger: LedgerPlace = None,
     json: Json = False,
 ) -> None:
     """Approve a plan.
 
-    Records its digest, its account and exactly its loss in the ledger, with the approver's name.
+    Records its digest, its account and exactly its loss in the ledger, with the approver's name, and signature where
+    it is signed.
     """
     from dualmandate.apps.ledgers import approve, person
 
-    Output(json).tell(approve(plan, ledger, by=person(by)))
+    Output(json).tell(approve(plan, ledger, by=person(by), sign=sign))
 
 
 @app.command()
@@ -184,6 +187,15 @@ def publish(
     again: Annotated[
         bool, typer.Option("--again", help="Publish the same plan on the same data anew: a new secret, a new loss.")
     ] = False,
+    other_ledger: Annotated[
+        str | None,
+        flag(
+            "--other-ledger",
+            "REASON",
+            "Publish although another ledger has spent from the same source; the reason is recorded and published.",
+        ),
+    ] = None,
+    sign: SigningKey = None,
     by: Publisher = None,
     ledger: LedgerPlace = None,
     json: Json = False,
@@ -197,7 +209,8 @@ def publish(
     from dualmandate.apps.publish import PublishOptions, carry_out
 
     who = spender_of(by or ())
-    carry_out(PublishOptions(plan, out, ledger, who.by, resume, again, who.group, who.purpose), Output(json))
+    spent = who.by, resume, again, who.group, who.purpose, other_ledger, sign
+    carry_out(PublishOptions(plan, out, ledger, *spent), Output(json))
 
 
 @app.command()
@@ -331,7 +344,19 @@ def verify(
         books = place.open(anchors=files)
         verification = books.verify()
         releases = check_releases(books, files) if files else ()
-    output.tell(LedgerCheck(verification, releases))
+    output.tell(LedgerCheck(verification, releases, place.same_disk()))
+
+
+@ledgers.command()
+def anchor(by: By = None, ledger: LedgerPlace = None, json: Json = False) -> None:
+    """Keep the head in a second place.
+
+    In the places that dualmandate.toml names (anchor_file, anchor_append, anchor_database, anchor_command), from now
+    on, and in no others. A ledger that is behind one of them spends nothing.
+    """
+    from dualmandate.apps.ledgers import find_ledger, keep_head, person
+
+    Output(json).tell(keep_head(find_ledger(Path.cwd(), ledger), by=person(by)))
 
 
 @ledgers.command()

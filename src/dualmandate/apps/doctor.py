@@ -116,6 +116,7 @@ def _programs() -> list[SystemProgram]:
     return [
         _program("Java", ["java"], "tables of Spark (extra 'spark')", words=["-version"]),
         _program("PostgreSQL", ["postgres"], "tests of a ledger and of records in PostgreSQL", beside=debian),
+        _program("OpenSSH", ["ssh"], "signatures of approvals and publications", words=["-V"]),
         _program("Chromium", ["chromium", "chromium-browser", "google-chrome"], "tests of the dossier's page"),
     ]
 

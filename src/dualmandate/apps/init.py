@@ -22,6 +22,8 @@ PROJECT = f"""\
 schema = {PROJECT_SCHEMA}
 # out = "report"     # where `dualmandate plan` writes plan.json and the dossier
 # ledger = "…"       # the account of every loss, where it is not .dualmandate/ledger.sqlite: a file, or a database URL
+# anchor_file = "…"  # a second place for the ledger's head, on another disk; begun by `dualmandate ledger anchor`
+# approvers = "…"    # who may approve, and `publishers` who may publish: files of allowed signers, as ssh has them
 """
 
 

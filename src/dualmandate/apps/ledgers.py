@@ -7,20 +7,23 @@ from __future__ import annotations
 
 import getpass
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dualmandate.apps.settings import STATE_FOLDER, project_folder, settings
+from dualmandate.apps.settings import PROJECT_FILE, STATE_FOLDER, Setting, project_folder, settings
 from dualmandate.errors import (
     BudgetExceeded,
     InvalidAccount,
     InvalidLoss,
     InvalidRelease,
     InvalidRequest,
+    InvalidValue,
     LedgerUnavailable,
+    NotApproved,
     Place,
     Refusal,
     ReleaseConflict,
@@ -28,19 +31,28 @@ from dualmandate.errors import (
 from dualmandate.ledger import (
     Account,
     AccountLimit,
+    AppendOnlyFile,
     Approval,
+    CommandPlace,
+    DatabasePlace,
     Earmark,
     EventKind,
+    FilePlace,
+    Head,
+    HeadPlace,
     Ledger,
     Scope,
+    Signers,
     UnitBound,
+    account_identifier,
     make_key,
     open_ledger,
     read_key,
 )
-from dualmandate.ledger.chain import RELEASE_FILE
+from dualmandate.ledger.chain import RELEASE_FILE, found_head
 from dualmandate.ledger.composition import LossKind, affordable, checked_name, cost
 from dualmandate.ledger.durable import alone_in, make_folder
+from dualmandate.ledger.signatures import signed_words
 from dualmandate.ledger.storage import find_store
 from dualmandate.population import PrivacyLoss, PrivacyMeasure
 from dualmandate.population.rational import rational, written
@@ -51,6 +63,7 @@ if TYPE_CHECKING:
 
 KEY_FILE = "key"
 RESERVE = "reserve"
+UNSIGNED = "unsigned: the name is what was typed, or the login's; to sign, see `approvers` in dualmandate.toml"
 _CAPS = (
     "state --cap epsilon=10, or --cap rho=2.56; inside it --limit user=2, group:NAME=1, purpose:NAME=1/2 or "
     "reserve:PURPOSE=3"
@@ -65,6 +78,8 @@ class LedgerFiles:
     file: Path | None  # None for a database elsewhere
     folder: Path
     key: Path
+    places: tuple[HeadPlace, ...] = ()  # second ones, of its head
+    signers: Signers = field(default_factory=Signers)
 
     @property
     def words(self) -> str:
@@ -79,7 +94,20 @@ class LedgerFiles:
                 instead="open one with `dualmandate ledger open POPULATION --unit UNIT --cap LOSS`, or name its place",
                 where=Place(file=str(self.file)),
             )
-        return open_ledger(self.place, read_key(self.key), folder=self.folder, anchors=anchors)
+        return open_ledger(
+            self.place,
+            read_key(self.key),
+            folder=self.folder,
+            anchors=anchors,
+            places=self.places,
+            signers=self.signers,
+        )
+
+    def same_disk(self) -> tuple[str, ...]:
+        """Second places that lie on the disk of the ledger: who restores the disk restores both."""
+        files = [place for place in self.places if isinstance(place, FilePlace | AppendOnlyFile)]
+        own = self.folder.stat().st_dev
+        return tuple(each.words for each in files if each.path.parent.stat().st_dev == own)
 
     def create(self) -> Ledger:
         """The ledger that is there, or a new one with a key of its own; a ledger that stands gets no new key."""
@@ -88,7 +116,9 @@ class LedgerFiles:
             stands = self.key.exists() or (self.file is not None and self.file.is_file() and self.file.stat().st_size)
             key = read_key(self.key) if stands else make_key(self.key)
         try:
-            return open_ledger(self.place, key, folder=self.folder, create=True)
+            return open_ledger(
+                self.place, key, folder=self.folder, places=self.places, signers=self.signers, create=True
+            )
         except Refusal:
             if not stands and not any(self.folder.glob("*.anchor")):
                 self.key.unlink(missing_ok=True)
@@ -117,7 +147,83 @@ def find_ledger(start: Path, flag: str | None) -> LedgerFiles:
     else:
         assert project is not None
         folder = project / STATE_FOLDER
-    return LedgerFiles(place, store.path, folder, found["key_file"].path or folder / KEY_FILE)
+    key = found["key_file"].path or folder / KEY_FILE
+    return LedgerFiles(place, store.path, folder, key, _places(found, project), _signers(found))
+
+
+def _signers(found: Mapping[str, Setting]) -> Signers:
+    """Who may sign, as the project says; a file that is not there is refused, or its removal would free everybody."""
+    files = {name: found[name] for name in ("approvers", "publishers")}
+    for setting in files.values():
+        if setting.path is not None and not setting.path.is_file():
+            raise InvalidValue(
+                f"there is no file '{setting.path}' of allowed signers",
+                why="without it nobody can tell who may sign",
+                instead="put it there, a line a person: NAME ssh-ed25519 AAAA…, as in the .pub file of their key",
+                where=_place(setting),
+            )
+    two = found["two_persons"].value == "true"
+    if two and any(setting.path is None for setting in files.values()):
+        raise InvalidValue(
+            "two persons are asked for, and not who they are",
+            why="names that are typed say nothing about persons: approvers and publishers have to sign",
+            instead='name both files: approvers = "FILE", publishers = "FILE"',
+            where=_place(found["two_persons"]),
+        )
+    return Signers(files["approvers"].path, files["publishers"].path, two)
+
+
+def _places(found: Mapping[str, Setting], project: Path | None) -> tuple[HeadPlace, ...]:
+    """The second places of the ledger's head that the project names."""
+    places: list[HeadPlace] = []
+    if (file := found["anchor_file"].path) is not None:
+        places.append(FilePlace(file))
+    if (appended := found["anchor_append"].path) is not None:
+        places.append(AppendOnlyFile(appended))
+    if (url := found["anchor_database"].value) is not None:
+        if find_store(url).path is not None or url == found["ledger"].value:
+            raise InvalidValue(
+                "a second place for the ledger's head that is no other PostgreSQL database",
+                why="what restores the ledger would restore its second place with it",
+                instead='write anchor_database = "postgresql://USER@HOST/DATABASE", or name a file with anchor_file',
+                where=_place(found["anchor_database"]),
+            )
+        places.append(DatabasePlace(url))
+    if (command := found["anchor_command"].value) is not None:
+        assert project is not None
+        try:
+            places.append(CommandPlace(tuple(shlex.split(command)), project))
+        except ValueError:
+            raise InvalidValue(
+                "the setting 'anchor_command' is not a command",
+                why="a quote in it is not closed",
+                instead='write anchor_command = "/usr/local/bin/keep-head", with its arguments',
+                where=_place(found["anchor_command"]),
+            ) from None
+    return tuple(places)
+
+
+def _place(setting: Setting) -> Place:
+    """Where a setting of the project file stands."""
+    file, _, line = setting.origin.rpartition(", line ")
+    return Place(file=file, line=int(line), key=setting.name)
+
+
+def known_account(start: Path, flag: str | None, account: str) -> str | None:
+    """The identifier of an account in the ledger that a command run for `start` means, from its anchor alone.
+
+    None where there is no ledger: a plan can be made without one, and needs neither its key nor its database.
+    """
+    place = settings(start, {"ledger": flag})["ledger"].value
+    if place is None:
+        return None
+    try:
+        files = find_ledger(start, flag)
+    except LedgerUnavailable:
+        return None
+    stem = "ledger" if files.file is None else files.file.name
+    head = found_head(files.folder / f"{stem}.anchor")
+    return None if head is None else account_identifier(head.ledger, account)
 
 
 def anchor_files(paths: Sequence[Path]) -> tuple[Path, ...]:
@@ -192,12 +298,14 @@ class OpenedAccount:
     account: Account
     by: str
     files: LedgerFiles
+    identifier: str  # of the account
 
     def words(self) -> str:
         account, most = self.account, f"{_loss(self.account.cap)}, over all releases ever"
         lines = [
             f"opened the account '{account.name}': each {account.unit} may lose {most}",
             *(f"  {line}" for line in term_lines(account)),
+            f"account {self.identifier}, as its plans and releases will name it",
             f"ledger: {self.files.words}",
             f"key:    {self.files.key} (for its owner alone; whoever loses it loses the ledger)",
         ]
@@ -212,8 +320,44 @@ class OpenedAccount:
 
 def open_account(account: Account, files: LedgerFiles, *, by: str) -> OpenedAccount:
     """`dualmandate ledger open`: the only act that creates an account, a ledger or a key."""
-    files.create().open_account(account, by=by)
-    return OpenedAccount(account, by, files)
+    ledger = files.create()
+    if files.places and not ledger.head().sequence:
+        ledger.keep_head(by=by)
+    ledger.open_account(account, by=by)
+    return OpenedAccount(account, by, files, ledger.account_identifier(account.name))
+
+
+@dataclass(frozen=True)
+class AnchorNotice:
+    """The second places in which the ledger's head is kept from now on."""
+
+    places: tuple[str, ...]
+    before: tuple[str, ...]
+    head: Head
+    by: str
+
+    def words(self) -> str:
+        lines = [f"from now on the ledger's head is kept in {place}" for place in self.places]
+        lines += [f"it is kept no longer in {place}" for place in self.before if place not in self.places]
+        return "\n".join([*lines, f"recorded in entry {self.head.sequence}, by {self.by}"])
+
+    def document(self) -> dict[str, object]:
+        from dualmandate.report.documents.ledger import LedgerAnchoringDocument
+
+        return LedgerAnchoringDocument.made_of(self, ledger_head=self.head).as_json()
+
+
+def keep_head(files: LedgerFiles, *, by: str) -> AnchorNotice:
+    """`dualmandate ledger anchor`: keep the head in the places that the project names, in these and no others."""
+    ledger = files.open()
+    before = ledger.kept_at()
+    if not files.places and not before:
+        raise InvalidRequest(
+            "the project names no second place for the ledger's head",
+            why=f"it is named in {PROJECT_FILE}, outside of what is backed up and restored with the ledger",
+            instead='write anchor_file = "/other/disk/head", anchor_append, anchor_database or anchor_command there',
+        )
+    return AnchorNotice(ledger.keep_head(by=by), before, ledger.head(), by)
 
 
 @dataclass(frozen=True)
@@ -226,10 +370,16 @@ class ApprovalNotice:
     cost: Fraction
     remaining: Fraction
 
+    @property
+    def signed_with(self) -> str | None:
+        """The key of the approver."""
+        return None if self.approval.signature is None else self.approval.signature.key
+
     def words(self) -> str:
         approval = self.approval
         lines = [
             f"approved by {approval.by}: the plan of '{self.program}', digest {approval.plan_digest}",
+            UNSIGNED if self.signed_with is None else signed_words(self.signed_with),
             f"it may spend {_loss(approval.loss)} of each {approval.unit} from the account '{approval.account}', "
             f"which has {self.privacy_measure} {written(self.remaining)} left",
         ]
@@ -243,7 +393,7 @@ class ApprovalNotice:
         return ApprovalDocument.made_of(self, self.approval).as_json()
 
 
-def approve(plan_file: Path, ledger: str | None, *, by: str) -> ApprovalNotice:
+def approve(plan_file: Path, ledger: str | None, *, by: str, sign: Path | None = None) -> ApprovalNotice:
     """`dualmandate approve`: record one person's word for a plan, by its digest, at exactly its loss."""
     from dualmandate.planning.saved_plan import load_plan
 
@@ -255,16 +405,26 @@ def approve(plan_file: Path, ledger: str | None, *, by: str) -> ApprovalNotice:
     start = plan_file.parent if project_folder(plan_file.parent) else Path.cwd()
     books = find_ledger(start, ledger).open()
     account = named_account(books, plan.account)
+    if plan.account_identifier not in (None, own := books.account_identifier(account.name)):
+        raise NotApproved(
+            f"the plan was made for the account '{account.name}' of another ledger",
+            why=f"it names the account {plan.account_identifier}, and the one of this ledger is {own}",
+            instead="approve it in the ledger that it was planned for, or plan it again",
+            where=Place(file=str(plan_file), key="program.account_identifier"),
+        )
     asked = cost(approval.loss, approval.unit, account)
     for event in books.events(account.name):
         said = event.document()
-        if event.kind is EventKind.APPROVED and (event.by, said["plan_digest"]) == (by, plan.digest):
+        signed = sign is None or "signature" in said  # a name that anybody typed hinders nobody from signing
+        if event.kind is EventKind.APPROVED and signed and (event.by, said["plan_digest"]) == (by, plan.digest):
             raise ReleaseConflict(
                 f"{by} approved this plan already, in entry {event.sequence}",
                 why="one person's word counts once, and it stands",
                 instead="nothing is left to do; another person may approve it too",
                 where=Place(file=str(plan_file)),
             )
+    if sign is not None:
+        approval = books.sign_approval(approval, sign)
     books.approve(approval)
     return ApprovalNotice(approval, plan.program, account.privacy_measure, asked, books.remaining(account.name))
 

@@ -53,6 +53,15 @@ CountedLedger = Annotated[
     flag("--ledger", "URL", "Count what the program's account has left in this ledger: a file, or a PostgreSQL URL."),
 ]
 By = Annotated[str | None, flag("--by", "NAME", "Who does this, for the record; else your login name.")]
+SigningKey = Annotated[
+    Path | None,
+    flag(
+        "--sign",
+        "KEY",
+        "Sign it with this ssh key: the file of a private key, or of a public one whose other half your agent holds. "
+        "Who may is in dualmandate.toml: `approvers`, `publishers`.",
+    ),
+]
 Publisher = Annotated[
     list[str] | None,
     flag(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +36,7 @@ def carry_out(program: Path, out: Path | None, output: Output, *, ledger: str | 
         loaded = load(file)
         room = None if ledger is None else _room(loaded, file, ledger)
         plan = loaded.plan(None if room is None else room.remaining, progress=progress)
+        plan = replace(plan, account_identifier=_account(file, ledger, loaded))
         if room is not None:
             room.check(plan)
         document = plan_document(plan)
@@ -52,6 +54,16 @@ def _room(program: Program, file: Path, ledger: str) -> AccountRoom:
     from dualmandate.apps.ledgers import find_ledger, room_for
 
     return room_for(program, find_ledger(file.parent, ledger).open())
+
+
+def _account(file: Path, ledger: str | None, program: Program) -> str | None:
+    """Which account the plan is made for, where the project has a ledger."""
+    place = settings(file.parent, {"ledger": ledger})["ledger"].value
+    if place is None or not ("://" in place or Path(place).exists()):
+        return None  # before the ledger's database library is loaded
+    from dualmandate.apps.ledgers import known_account
+
+    return known_account(file.parent, ledger, program.file.population.account)
 
 
 def program_file(program: Path) -> Path:

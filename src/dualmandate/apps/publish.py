@@ -15,6 +15,7 @@ from dualmandate.apps.output import Interruption, Output, Progress
 from dualmandate.apps.plan import PROGRAM_FILE, program_file
 from dualmandate.errors import InvalidFile, InvalidRequest, NotApproved, Place, Refusal
 from dualmandate.ledger import Ledger, ReleaseEntry
+from dualmandate.ledger.signatures import signed_words
 from dualmandate.population import PrivacyMeasure
 from dualmandate.population.rational import written
 
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
     from dualmandate.publication.release import Release
     from dualmandate.publication.release_spec import ReleaseSpec
 
+UNANCHORED = (
+    "no anchor could be kept beside the data, and no second place is named: a ledger restored from a backup would not "
+    "be noticed when it publishes to another folder"
+)
 RELEASES = "releases"  # the folder beside the program where releases are written unless another is named
 
 
@@ -42,6 +47,8 @@ class PublishOptions:
     again: bool = False
     group: str | None = None
     purpose: str | None = None
+    other_ledger: str | None = None
+    sign: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -52,9 +59,16 @@ class PublicationNotice:
     folder: Path
     privacy_measure: PrivacyMeasure  # of the account
     remaining: Fraction
+    approved: str = "approved, unsigned"  # how, in words
+    anchored: bool = True  # whether an anchor outside of the ledger's folder and of the releases knows of it
+
+    @property
+    def signed_with(self) -> str | None:
+        """The key of the publisher."""
+        return self.entry.signed_with
 
     def words(self) -> str:
-        """Where the release lies, what it cost, and what the account has left."""
+        """Where the release lies, what it cost, what the account has left, and whether anything else knows of it."""
         entry = self.entry
         return "\n".join(
             [
@@ -62,6 +76,8 @@ class PublicationNotice:
                 f"{written(entry.loss.amount)} of each {entry.unit}",
                 f"the account '{entry.account}' has {self.privacy_measure} {written(self.remaining)} left",
                 "the secret of its noise is destroyed; nobody can make or unmake it again",
+                f"{signed_words(self.signed_with)}, and {self.approved}",
+                *([] if self.anchored else [UNANCHORED]),
                 "",
                 f"to open: {self.folder / 'index.html'}",
             ]
@@ -76,18 +92,30 @@ class PublicationNotice:
 
 
 def publish(
-    plan: Plan, source: Source, ledger: Ledger, *, out: Path | str, by: str, resume: str | None = None
+    plan: Plan,
+    source: Source,
+    ledger: Ledger,
+    *,
+    out: Path | str,
+    by: str,
+    resume: str | None = None,
+    other_ledger: str | None = None,
+    sign: Path | None = None,
 ) -> Release:
     """Carry out a plan that the ledger knows as approved, on confidential records, at exactly its loss.
 
     `by` is who publishes, for the record; `resume` names a release to take up where it was left. The release is
-    written to a folder of its own below `out`.
+    written to a folder of its own below `out`. `other_ledger` says why it may be where another ledger has spent from
+    the same records; `sign` is the publisher's ssh key, where the publication is to be signed.
     """
     from dualmandate.planning.release_spec import load_release, release_spec_of_plan
     from dualmandate.publication.publish import PublicationRequest
     from dualmandate.report.release_page import release_page
 
-    order, request = release_spec_of_plan(plan, release_page), PublicationRequest(by, source.name)
+    order, request = (
+        release_spec_of_plan(plan, release_page),
+        PublicationRequest(by, source.name, other_ledger=other_ledger, sign=sign),
+    )
     return load_release(_made(order, source, ledger, request, out=Path(out), resume=resume))
 
 
@@ -105,6 +133,7 @@ def published(
     asked: PublishOptions, program: ProgramFile, order: ReleaseSpec, *, ledger: Ledger, progress: Progress
 ) -> PublicationNotice:
     """Carry the order out, or the rest of it, and count what is left."""
+    from dualmandate.publication.beside_data import anchor_beside
     from dualmandate.publication.publish import PublicationRequest
 
     if program.source is None:
@@ -114,12 +143,18 @@ def published(
             instead='state source = "…" under [population], plan again, and have that plan approved',
             where=Place(file=str(program.document.path), key="population.source"),
         )
-    request = PublicationRequest(person(asked.by), program.source.name, asked.group, asked.purpose, asked.again)
-    out = asked.out or program.document.path.parent / RELEASES
+    # Releases usually lie there: they are heeded wherever this one is to go.
+    usual = program.document.path.parent / RELEASES
+    out, spent = asked.out or usual, (asked.group, asked.purpose, asked.again, asked.other_ledger, asked.sign)
+    request = PublicationRequest(person(asked.by), program.source.name, *spent, folders=(usual,))
     made = _made(order, program.source, ledger, request, out=out, resume=asked.resume, progress=progress)
-    entry = ledger.release(made.name)
+    entry, beside = ledger.release(made.name), anchor_beside(program.source, ledger.identifier)
     account = next(account for account in ledger.accounts() if account.name == entry.account)
-    return PublicationNotice(entry, made, account.privacy_measure, ledger.remaining(account.name))
+    anchored = bool(ledger.kept_at()) or (beside is not None and beside.exists())
+    keys = [each.signature.key for each in ledger.approvals_of(entry.name) if each.signature is not None]
+    approved = f"approved, {signed_words(keys[0] if keys else None)}"
+    left = ledger.remaining(account.name)
+    return PublicationNotice(entry, made, account.privacy_measure, left, approved, anchored)
 
 
 def _made(

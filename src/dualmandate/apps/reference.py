@@ -82,7 +82,8 @@ def _settings() -> Iterator[str]:
     for known in KNOWN:
         flag = f"`{known.flag}`" if known.flag else "–"
         key = f"`{known.name}`" if known.in_project_file else "–"
-        yield f"| {known.name} | {flag} | `{known.variable}` | {key} | {known.words} |"
+        variable = f"`{known.variable}`" if known.in_variable else "–"
+        yield f"| {known.name} | {flag} | {variable} | {key} | {known.words} |"
     yield ""
 
 

@@ -31,6 +31,8 @@ class SettingKey:
     words: str
     flag: str | None = None
     in_project_file: bool = True
+    in_variable: bool = True
+    kind: Literal["path", "text", "switch"] = "path"  # a path in the project file is meant from where that stands
 
     @property
     def variable(self) -> str:
@@ -47,9 +49,40 @@ KNOWN = (
     SettingKey(
         "key_file", "the ledger's key; else `key` beside the ledger, made by `ledger open`", in_project_file=False
     ),
+    SettingKey("anchor_file", "a second place for the ledger's head: a file, on another disk", in_variable=False),
+    SettingKey(
+        "anchor_append", "a second place for the ledger's head: a file that lines are added to", in_variable=False
+    ),
+    SettingKey(
+        "anchor_database",
+        "a second place for the ledger's head: the URL of a PostgreSQL database",
+        in_variable=False,
+        kind="text",
+    ),
+    SettingKey(
+        "anchor_command",
+        "a second place for the ledger's head: a command, run as `COMMAND read LEDGER` and `COMMAND write LEDGER`",
+        in_variable=False,
+        kind="text",
+    ),
+    SettingKey("approvers", "who may approve: a file of allowed signers, as ssh has them", in_variable=False),
+    SettingKey("publishers", "who may publish: a file of allowed signers, as ssh has them", in_variable=False),
+    SettingKey(
+        "two_persons",
+        "true: nobody publishes on their own approval, by name and by key; needs both files of signers",
+        in_variable=False,
+        kind="switch",
+    ),
     SettingKey("peers", "a Python with packages to compare with in benchmarks; else this one", in_project_file=False),
     SettingKey("debug", "1 prints the traceback of a bug", in_project_file=False),
 )
+
+
+KINDS = {
+    "path": ("it names a place on disk", 'write {key} = "place", relative to the project file'),
+    "text": ("it names a place, in quotes", 'write {key} = "place"'),
+    "switch": ("it is asked for, or not", "write {key} = true"),
+}
 
 
 @dataclass(frozen=True)
@@ -86,7 +119,7 @@ def settings(start: Path, flags: Mapping[str, str | None]) -> dict[str, Setting]
 
 def unread_variables() -> list[str]:
     """Variables that look like settings and that nobody reads: most likely a misspelling."""
-    read = {known.variable for known in KNOWN}
+    read = {known.variable for known in KNOWN if known.in_variable}
     return sorted(name for name in os.environ if name.startswith(VARIABLES) and name not in read)
 
 
@@ -106,7 +139,7 @@ def _can_see(path: Path) -> bool:
 def _resolve(known: SettingKey, flag: str | None, project: Mapping[str, Setting]) -> Setting:
     if flag is not None:
         return Setting(known.name, flag, "flag", known.flag or known.name)
-    variable = os.environ.get(known.variable)
+    variable = os.environ.get(known.variable) if known.in_variable else None
     if variable:
         return Setting(known.name, variable, "variable", known.variable)
     if known.name in project:
@@ -125,7 +158,7 @@ def _project_settings(start: Path) -> dict[str, Setting]:
     from dualmandate.program.file import read_document
 
     document = read_document(folder / PROJECT_FILE)
-    allowed = [known.name for known in KNOWN if known.in_project_file]
+    allowed = {known.name: known for known in KNOWN if known.in_project_file}
     found: dict[str, Setting] = {}
     for key, value in document.content.items():
         if key == "schema":
@@ -138,19 +171,20 @@ def _project_settings(start: Path) -> dict[str, Setting]:
                 instead=did_you_mean(key, allowed, f"the settings are {', '.join(allowed)}"),
                 where=document.place((key,)),
             )
-        elif not isinstance(value, str) or not value:
+        elif not (isinstance(value, bool) if allowed[key].kind == "switch" else isinstance(value, str) and value):
             raise InvalidValue(
-                f"the setting '{key}' is not a path",
-                why="it names a place on disk",
-                instead=f'write {key} = "place", relative to the project file',
+                f"the setting '{key}' is not a {allowed[key].kind}",
+                why=KINDS[allowed[key].kind][0],
+                instead=KINDS[allowed[key].kind][1].format(key=key),
                 where=document.place((key,)),
             )
         else:
             # a path in a file is meant from where the file stands, not from where the command is typed
             place = document.place((key,))
             origin = f"{place.file}, line {place.line}"
-            place_meant = value if key == "ledger" and "://" in value else str(folder / value)
-            found[key] = Setting(key, place_meant, "project file", origin)
+            text = value if isinstance(value, str) else str(value).lower()  # a switch
+            elsewhere = allowed[key].kind != "path" or (key == "ledger" and "://" in text)
+            found[key] = Setting(key, text if elsewhere else str(folder / text), "project file", origin)
     return found
 
 

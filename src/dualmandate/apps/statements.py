@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dualmandate.apps.ledgers import named_account, term_lines
 from dualmandate.errors import InvalidRequest
 from dualmandate.ledger import Account, Event, EventKind, Head, Ledger, ReleaseEntry, Verification
+from dualmandate.ledger.ledger import SignatureCounts
+from dualmandate.ledger.signatures import read_signature, signed_words
 from dualmandate.population import PrivacyLoss, PrivacyMeasure
 from dualmandate.population.rational import written
 
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from dualmandate.publication.release import ReleasePrivacy
     from dualmandate.report.documents.ledger import ApprovalPart
 
+SIGNED = (EventKind.APPROVED, EventKind.RESERVED, EventKind.PUBLISHED)  # what a line labels as signed or unsigned
 SHORT = 12  # digits of a digest that a line shows
 
 
@@ -28,6 +31,7 @@ class Balance:
     account: Account
     spent: Fraction
     remaining: Fraction
+    identifier: str  # of the account
 
     def line(self) -> str:
         """The balance in one line."""
@@ -45,7 +49,8 @@ def balances(ledger: Ledger) -> tuple[Balance, ...]:
 
 def balance(ledger: Ledger, account: Account) -> Balance:
     """The balance of one account."""
-    return Balance(account, ledger.spent(account.name), ledger.remaining(account.name))
+    spent, remaining = ledger.spent(account.name), ledger.remaining(account.name)
+    return Balance(account, spent, remaining, ledger.account_identifier(account.name))
 
 
 @dataclass(frozen=True)
@@ -61,7 +66,7 @@ class Statement:
         lines: list[str] = []
         for each in self.balances:
             lines.append(each.line())
-            lines += [f"  {line}" for line in term_lines(each.account)]
+            lines += [f"  {line}" for line in (*term_lines(each.account), f"account {each.identifier}")]
             lines += [f"  {_approval_line(event)}" for event in self.approvals if event.account == each.account.name]
             lines += [f"  {_release_line(found)}" for found in self.releases if found.account == each.account.name]
         return "\n".join([*lines, f"{_entries(self.head)}, head {self.head.digest[:SHORT]}…"])
@@ -104,7 +109,14 @@ def _entries(head: Head) -> str:
 def _approval_line(event: Event) -> str:
     said = event.document()
     loss = written(Fraction(str(said["loss"])))
-    return f"plan {str(said['plan_digest'])[:SHORT]}… approved by {event.by}: {said['currency']} {loss}"
+    line = f"plan {str(said['plan_digest'])[:SHORT]}… approved by {event.by}: {said['currency']} {loss}"
+    return f"{line}, {signed_words(_key(said))}"
+
+
+def _key(said: Mapping[str, Any]) -> str | None:
+    """The key that an entry is signed with, from its details."""
+    signature = read_signature(said)
+    return None if signature is None else signature.key
 
 
 def _approval(event: Event) -> ApprovalPart:
@@ -112,14 +124,23 @@ def _approval(event: Event) -> ApprovalPart:
 
     said = event.document()
     loss = PrivacyLoss(Fraction(str(said["loss"])), PrivacyMeasure(str(said["currency"])))
-    return ApprovalPart.made_of(event, plan_digest=said["plan_digest"], loss=loss, unit=said["unit"])
+    return ApprovalPart.made_of(
+        event, plan_digest=said["plan_digest"], loss=loss, unit=said["unit"], signed_with=_key(said)
+    )
 
 
 def _release_line(release: ReleaseEntry) -> str:
+    beside = "" if release.beside is None else f", {beside_words(release.beside.document())}"
     return (
         f"release {release.name} of plan {release.plan_digest[:SHORT]}… on '{release.snapshot}' by {release.user}: "
-        f"{release.state}, {written(release.cost)}"
+        f"{release.state}, {written(release.cost)}, {signed_words(release.signed_with)}{beside}"
     )
+
+
+def beside_words(document: Mapping[str, Any]) -> str:
+    """Other ledgers that had spent from the same data, and why that was no hindrance."""
+    ledgers = ", ".join(f"{each[:SHORT]}…" for each in document["ledgers"])
+    return f"beside another ledger ({ledgers}): '{document['reason']}'"
 
 
 def events(ledger: Ledger, account: str | None) -> tuple[Event, ...]:
@@ -129,6 +150,7 @@ def events(ledger: Ledger, account: str | None) -> tuple[Event, ...]:
 
 def event_lines(ledger: Ledger, found: Sequence[Event]) -> Iterator[str]:
     """Each entry in one line, its amount in what its account counts in."""
+    keys = {release.name: release.signed_with for release in ledger.releases()}
     counted_in = {account.name: account.privacy_measure for account in ledger.accounts()}
     for event in found:
         parts = [f"{event.sequence:>6}  {event.recorded_at[:19]}Z  {event.kind} by {event.by}"]
@@ -138,6 +160,10 @@ def event_lines(ledger: Ledger, found: Sequence[Event]) -> Iterator[str]:
             parts.append(f"release {event.release}")
         if event.account is not None and event.amount is not None:
             parts.append(f"{counted_in[event.account]} {written(event.amount)}")
+        if event.kind in SIGNED:
+            parts.append(signed_words(_key(event.document()) if event.release not in keys else keys[event.release]))
+        if "beside" in (said := event.document()):
+            parts.append(beside_words(said["beside"]))
         yield ", ".join(parts)
 
 
@@ -193,26 +219,55 @@ class LedgerCheck:
 
     verification: Verification
     releases: Sequence[str]
+    same_disk: Sequence[str] = ()  # second places of the head that are no second place
+
+    @property
+    def unseen(self) -> str:
+        """What no check of this ledger can see."""
+        if not self.verification.places:
+            return (
+                "not seen from here: whether this whole folder is an older copy, or one of two that both spend. No "
+                "second place keeps the ledger's head; name one in dualmandate.toml (anchor_file, anchor_append, "
+                "anchor_database or anchor_command), and run `dualmandate ledger anchor`"
+            )
+        return (
+            "not seen from here: a copy whose keeper restored every second place too, data that were copied to "
+            "another ledger, and what was never entered"
+        )
 
     def words(self) -> str:
-        """Also of a clock that went back."""
+        """Also of a clock that went back, and of what is not seen."""
         head, count = self.verification.head, len(self.verification.anchors)
         lines = [
             f"whole: {_entries(head)}, each chained to the one before it",
             f"head {head.digest}, known to {count} anchor{'' if count == 1 else 's'}",
         ]
+        lines += [f"kept in {place}, up to entry {last}" for place, last in self.verification.places]
+        lines += [f"{place} is on the disk of the ledger: who restores that restores both" for place in self.same_disk]
+        lines.append(_signature_words(self.verification.signatures))
         lines += [f"release {name} is whole, as it was written" for name in self.releases]
         if self.verification.clock_set_back:
             numbers = ", ".join(map(str, self.verification.clock_set_back))
             lines.append(f"a clock was set back before entry {numbers}: remarkable, and no harm to the order")
-        return "\n".join(lines)
+        return "\n".join([*lines, self.unseen])
 
     def document(self) -> dict[str, object]:
         from dualmandate.report.documents.ledger import LedgerVerificationDocument
 
         anchors = [str(path) for path in self.verification.anchors]
+        places = [{"place": words, "sequence": last} for words, last in self.verification.places]
         found = {"ledger_head": self.verification.head, "anchors": anchors, "releases": self.releases}
+        found["signatures"] = self.verification.signatures
+        found |= {"places": places, "same_disk": self.same_disk, "unseen": self.unseen}
         return LedgerVerificationDocument.made_of(self.verification, **found).as_json()
+
+
+def _signature_words(found: SignatureCounts) -> str:
+    words = f"approvals and publications: {found.signed} signed, {found.unsigned} unsigned"
+    if not found.unknown:
+        return words
+    numbers = ", ".join(map(str, found.unknown))
+    return f"{words}; the project does not name, or no longer, who signed entry {numbers}"
 
 
 @dataclass(frozen=True)

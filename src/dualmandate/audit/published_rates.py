@@ -34,6 +34,7 @@ from dualmandate.population import Confidential, Domain, PrivacyLoss, PrivacyMea
 from dualmandate.population.arrays import Floats, Integers
 from dualmandate.population.wording import percent
 from dualmandate.publication import Rules, Source, source_file
+from dualmandate.publication.beside_data import heed_beside, keep_beside
 from dualmandate.publication.measuring import tabulation_key
 from dualmandate.publication.release import Release
 from dualmandate.publication.release_folder import is_complete
@@ -224,8 +225,10 @@ def book(
     query.noise.sampler()  # refused before anything is spent
     check_rules(query.rules, query.domain, query.protection, checking=False)
     check_source(source)
+    heed_beside(ledger, source)
     entry = _reserved(query, source, ledger, publisher)
     try:
+        keep_beside(ledger, source, entry.name)
         _reach(ledger, entry.name, ReleaseState.OPENED, by=publisher.by)
         booked = _measured(query, source, ledger, entry, by=publisher.by)
         _reach(ledger, entry.name, ReleaseState.MEASURED, by=publisher.by)

@@ -23,6 +23,7 @@ from dualmandate.audit.targets import of_program, of_release, of_tables
 from dualmandate.audit.targets.tables_folder import TABLES_FILE, Folder, load_folder
 from dualmandate.errors import InvalidFile, InvalidRequest, Place, Refusal
 from dualmandate.ledger.chain import RELEASE_FILE
+from dualmandate.ledger.signatures import standing_words
 from dualmandate.planning.program import Program, load
 from dualmandate.planning.release_spec import load_release
 from dualmandate.publication.release import Release
@@ -51,6 +52,7 @@ class Audit:
     left_out: tuple[str, ...] = ()
     compared: tuple[MethodEvaluation, ...] = ()  # on synthetic people: risk beside accuracy
     notes: tuple[str, ...] = ()  # on what is compared, in words
+    standing: str | None = None  # of a release: who approved and published it, signed or not
 
     def labeled(self, label: Label) -> tuple[Finding, ...]:
         """The findings that are public, or those that stay inside."""
@@ -62,6 +64,7 @@ class Audit:
         lines += [f"{finding.words()}\n" for finding in found]
         lines += [*compared_words(self.compared), *(f"compared: {note}" for note in self.notes)]
         lines += [f"not tried: {words}" for words in self.left_out]
+        lines += [] if self.standing is None else [f"{self.target}: {self.standing}"]
         return "\n".join([*lines, LOWER_BOUND])
 
     def document(self, label: Label = "public") -> dict[str, object]:
@@ -77,6 +80,7 @@ class Audit:
             "compared": [each.document() for each in self.compared],
             "compared_notes": list(self.notes),
             "left_out": list(self.left_out),
+            "standing": self.standing,
             "note": LOWER_BOUND,
         }
 
@@ -98,7 +102,8 @@ def audit_target(target: Path | str | Program | Release, options: AuditOptions) 
         findings = tuple(finding for each, attack in attacks for finding in attack.run(each, options.key))
     except Refusal as refusal:
         raise (refusal.at(Place(file=str(found.document.path))) if isinstance(found, Folder) else refusal) from None
-    return Audit(name, kind, findings, targets.left_out, targets.compared, targets.notes)
+    standing = standing_words(found.facts) if isinstance(found, Release) else None
+    return Audit(name, kind, findings, targets.left_out, targets.compared, targets.notes, standing)
 
 
 def read_target(target: Path | str | Program | Release, effort: Effort) -> Program | Release | Folder:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
@@ -11,7 +12,32 @@ from typing import Any
 from dualmandate.errors import InvalidAccount, NotApproved, ReleaseConflict
 from dualmandate.ledger.chain import Event, EventKind, Head, is_digest
 from dualmandate.ledger.composition import Account, Accountant, Scope, checked_name, cost, read_account
+from dualmandate.ledger.signatures import ROLE_OF, Signature, read_signature
 from dualmandate.population import PrivacyLoss, PrivacyMeasure
+
+IDENTIFIER_DIGITS = 24
+
+
+def account_identifier(ledger: str, account: str) -> str:
+    """What tells an account from every other, also from one of the same name in another ledger.
+
+    The first digits of SHA-256 over the ledger's own name and the account's, each preceded by its length: whoever has a
+    release, which holds both, can compute it again.
+    """
+    content = b"".join(len(each).to_bytes(8, "big") + each for each in map(str.encode, ("account/1", ledger, account)))
+    return hashlib.sha256(content).hexdigest()[:IDENTIFIER_DIGITS]
+
+
+@dataclass(frozen=True)
+class OtherLedgers:
+    """Other ledgers that have spent from the same source, and why a release is made beside them all the same."""
+
+    ledgers: tuple[str, ...]
+    reason: str
+
+    def document(self) -> dict[str, object]:
+        """As entries and releases hold it."""
+        return {"ledgers": list(self.ledgers), "reason": self.reason}
 
 
 class ReleaseState(StrEnum):
@@ -43,12 +69,18 @@ class Approval:
     loss: PrivacyLoss
     unit: str
     by: str
+    signature: Signature | None = None
+    entry: int = 0  # its number, once it is recorded
 
     def __post_init__(self) -> None:
         checked_name(self.account, "an account")
         checked_name(self.unit, "a unit")
         checked_name(self.by, "an approver")
         _check_digest(self.plan_digest)
+
+    def document(self) -> dict[str, object]:
+        """What its entry records beside its account, the approver and the signature."""
+        return {"plan_digest": self.plan_digest, **loss_document(self.loss, self.unit)}
 
 
 @dataclass(frozen=True)
@@ -67,6 +99,8 @@ class Request:
     group: str | None = None
     purpose: str | None = None
     again: bool = False
+    beside: OtherLedgers | None = None
+    signature: Signature | None = None
 
     def __post_init__(self) -> None:
         for name in ("account", "snapshot", "unit", "user"):
@@ -74,6 +108,8 @@ class Request:
         for name in ("group", "purpose"):
             if getattr(self, name) is not None:
                 checked_name(getattr(self, name), f"the {name} of a request")
+        if self.beside is not None:
+            checked_name(self.beside.reason, "the reason to spend beside another ledger")
         _check_digest(self.plan_digest)
 
     @property
@@ -102,6 +138,13 @@ class ReleaseEntry:
     fingerprint: str | None = None
     written_digest: str | None = None  # SHA-256 of its release.json
     secret_destroyed: bool = False
+    beside: OtherLedgers | None = None  # that have spent from the same source
+    signature: Signature | None = None  # of who publishes
+
+    @property
+    def signed_with(self) -> str | None:
+        """The key of who publishes; None where it is unsigned."""
+        return None if self.signature is None else self.signature.key
 
     @property
     def parts(self) -> dict[Scope, str]:
@@ -122,6 +165,7 @@ def request_document(request: Request, supersedes: str | None) -> dict[str, obje
         "group": request.group,
         "purpose": request.purpose,
         "supersedes": supersedes,
+        **({} if request.beside is None else {"beside": request.beside.document()}),
     }
 
 
@@ -163,6 +207,8 @@ class Books:
         self.releases: dict[str, ReleaseEntry] = {}
         self._newest: dict[tuple[str, str], str] = {}  # release of a plan and snapshot
         self.accountant = Accountant()
+        self.places: tuple[str, ...] = ()  # where else its head is kept, in words
+        self.nonces: set[str] = set()  # of signatures
 
     @property
     def head(self) -> Head:
@@ -171,6 +217,8 @@ class Books:
     def read(self, event: Event) -> None:
         """Take in the next entry, whose digest has been checked."""
         assert event.sequence == len(self.digests)
+        if event.kind in ROLE_OF and (signature := read_signature(event.document())) is not None:
+            self.nonces.add(signature.nonce)
         if event.kind is EventKind.ACCOUNT_OPENED:
             assert event.account is not None
             assert event.amount is not None
@@ -180,6 +228,8 @@ class Books:
             self.approvals.setdefault((approval.account, approval.plan_digest), []).append(approval)
         elif event.kind is EventKind.RESERVED:
             self._reserve(event)
+        elif event.kind is EventKind.ANCHORED:
+            self.places = _read_places(event)
         elif event.kind is not EventKind.REFUSED:
             assert event.release is not None
             self._change(event.release, event)
@@ -240,20 +290,27 @@ class Books:
         """What each cap that applies to these parts leaves, by the cap in words."""
         return self.accountant.room(self.account(name), parts)
 
-    def admit(self, request: Request) -> tuple[Fraction, str | None]:
-        """The cost of a request and the release it supersedes, or a refusal: approved, new, and within every cap."""
+    def admit(self, request: Request, counts: Callable[[Approval], bool] | None = None) -> tuple[Fraction, str | None]:
+        """The cost of a request and the release it supersedes, or a refusal: approved, new, and within every cap.
+
+        `counts` says which approvals count, by who signed them; all of them where nobody need sign.
+        """
         account = self.account(request.account)
         asked = cost(request.loss, request.unit, account)
-        self._check_approval(account, request)
+        self._check_approval(account, request, counts)
         superseded = self._check_new(request)
         # A reservation that is replaced before it was opened still counts: cancel it first to use its room.
         freed = self.releases[superseded] if superseded else None
         self.accountant.require(account, request.parts, asked, instead=_advice(freed))
         return asked, superseded
 
-    def _check_approval(self, account: Account, request: Request) -> None:
+    def fitting(self, request: Request | ReleaseEntry) -> list[Approval]:
+        """The approvals of exactly this plan, for this account, at this loss, whoever gave them."""
         approvals = self.approvals.get((request.account, request.plan_digest), [])
-        fitting = [a for a in approvals if (a.loss, a.unit) == (request.loss, request.unit)]
+        return [each for each in approvals if (each.loss, each.unit) == (request.loss, request.unit)]
+
+    def _check_approval(self, account: Account, request: Request, counts: Callable[[Approval], bool] | None) -> None:
+        fitting = self.fitting(request)
         if not fitting:
             raise NotApproved(
                 f"plan {request.plan_digest[:12]}… is not approved for '{account.name}' with this loss",
@@ -265,6 +322,13 @@ class Books:
                 f"plan {request.plan_digest[:12]}… is approved only by its publisher",
                 why=f"'{account.name}' asks that another person approves",
                 instead="have somebody else approve it",
+            )
+        if counts is not None and not any(counts(approval) for approval in fitting):
+            raise NotApproved(
+                f"plan {request.plan_digest[:12]}… has no approval that counts here",
+                why="the project asks for one that is signed by an approver it names, and, where it asks for two "
+                "persons, by another name and another key than the publisher's",
+                instead="have the plan approved so: dualmandate approve PLAN.json --by NAME --sign KEY",
             )
 
     def _check_new(self, request: Request) -> str | None:
@@ -287,11 +351,18 @@ def _advice(freed: ReleaseEntry | None) -> str:
     return "plan a smaller loss, or ask less"
 
 
+def _read_places(event: Event) -> tuple[str, ...]:
+    places = event.document()["places"]
+    assert isinstance(places, list)
+    return tuple(str(words) for words in places)
+
+
 def _read_approval(event: Event) -> Approval:
     document = event.document()
     assert event.account is not None
     digest, unit = str(document["plan_digest"]), str(document["unit"])
-    return Approval(event.account, digest, read_loss(document), unit, event.by)
+    loss, signature = read_loss(document), read_signature(document)
+    return Approval(event.account, digest, loss, unit, event.by, signature, event.sequence)
 
 
 def _read_release(event: Event) -> ReleaseEntry:
@@ -313,4 +384,12 @@ def _read_release(event: Event) -> ReleaseEntry:
         group=None if group is None else str(group),
         purpose=None if purpose is None else str(purpose),
         reserved_at=event.recorded_at,
+        beside=_read_beside(document.get("beside")),
+        signature=read_signature(document),
     )
+
+
+def _read_beside(document: Any) -> OtherLedgers | None:
+    if document is None:
+        return None
+    return OtherLedgers(tuple(map(str, document["ledgers"])), str(document["reason"]))

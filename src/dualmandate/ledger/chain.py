@@ -20,14 +20,15 @@ import os
 import re
 import secrets
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 from dualmandate.errors import CannotWrite, LedgerTampered, Place, UnsafeKey
-from dualmandate.ledger.durable import alone_in, discard_drafts, erase, make_folder, write_durably
+from dualmandate.ledger.durable import OWNER_ONLY, alone_in, discard_drafts, erase, make_folder, write_durably
 from dualmandate.population import Confidential
 
 
@@ -45,6 +46,7 @@ class EventKind(StrEnum):
     PUBLISHED = "published"
     EXPORTED = "exported"
     KEY_DESTROYED = "key destroyed"
+    ANCHORED = "anchored"
     REFUSED = "refused"
 
 
@@ -78,7 +80,7 @@ class Event:
     details: str = "{}"
     digest: str = ""
 
-    def document(self) -> dict[str, object]:
+    def document(self) -> dict[str, Any]:
         found = json.loads(self.details)
         assert isinstance(found, dict)
         return found
@@ -127,10 +129,7 @@ def read_anchor(path: Path) -> Head:
     try:
         if path.stat().st_size > _LARGEST:
             raise ValueError("too large")
-        head = json.loads(path.read_text("utf-8"))["ledger_head"]
-        ledger, sequence, digest = head["ledger"], head["sequence"], head["digest"]
-        if type(sequence) is not int or sequence < 0 or type(ledger) is not str or not is_digest(digest):
-            raise ValueError("not a head")
+        return head_of(json.loads(path.read_text("utf-8"))["ledger_head"])
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         raise LedgerTampered(
             "an anchor of the ledger cannot be read",
@@ -138,6 +137,13 @@ def read_anchor(path: Path) -> Head:
             instead="put the anchor file back as it was",
             where=Place(file=str(path)),
         ) from None
+
+
+def head_of(document: Mapping[str, Any]) -> Head:
+    """The head that a document says; an error where it says none."""
+    ledger, sequence, digest = document["ledger"], document["sequence"], document["digest"]
+    if type(sequence) is not int or sequence < 0 or type(ledger) is not str or not is_digest(digest):
+        raise ValueError("not a head")
     return Head(ledger, sequence, digest)
 
 
@@ -149,30 +155,32 @@ def found_head(path: Path) -> Head | None:
         return None
 
 
-def advance_anchor(path: Path, head: Head) -> None:
+def advance_anchor(path: Path, head: Head, *, mode: int = OWNER_ONLY) -> None:
     """Write a head into the anchor, unless another process has written a later one meanwhile."""
     with alone_in(path.parent):
         if path.exists() and read_anchor(path).sequence >= head.sequence:
             return
         discard_drafts(path)
-        write_anchor(path, head)
+        write_anchor(path, head, mode=mode)
 
 
-def write_anchor(path: Path, head: Head) -> None:
+def write_anchor(path: Path, head: Head, *, mode: int = OWNER_ONLY) -> None:
     """Write a head into the anchor, whatever it held."""
-    document = {"schema": SCHEMA, "label": "internal", "ledger_head": head.document()}
-    write_durably(path, (json.dumps(document, indent=2) + "\n").encode())
+    write_durably(path, (json.dumps(anchor_document(head), indent=2) + "\n").encode(), mode=mode)
 
 
-def read_anchors(paths: Sequence[Path]) -> dict[Path, Head]:
-    """What every anchor remembers now. A reader asks before it looks at the database: anchors follow commits."""
-    return {path: read_anchor(path) for path in paths}
+def anchor_document(head: Head) -> dict[str, object]:
+    """A head as an anchor holds it."""
+    return {"schema": SCHEMA, "label": "internal", "ledger_head": head.document()}
 
 
-def check_anchors(anchors: Mapping[Path, Head], head: Head, digests: Sequence[str]) -> None:
-    """Refuse a ledger that is behind an anchor or differs from it; `digests[n]` is the digest of entry n."""
-    for path, known in anchors.items():
-        place = Place(file=str(path))
+def check_anchors(anchors: Iterable[tuple[str, Head]], head: Head, digests: Sequence[str]) -> None:
+    """Refuse a ledger that is behind an anchor or differs from it; `digests[n]` is the digest of entry n.
+
+    An anchor is known by where it is kept.
+    """
+    for kept_at, known in anchors:
+        place = Place(file=kept_at)
         if known.ledger != head.ledger:
             raise LedgerTampered(
                 "an anchor belongs to another ledger",

@@ -10,7 +10,7 @@ import hmac
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
@@ -24,6 +24,7 @@ from dualmandate.errors import (
     LedgerRefusal,
     LedgerTampered,
     LedgerUnavailable,
+    NotApproved,
     ReleaseConflict,
 )
 from dualmandate.ledger.books import (
@@ -34,7 +35,7 @@ from dualmandate.ledger.books import (
     ReleaseEntry,
     ReleaseState,
     Request,
-    loss_document,
+    account_identifier,
     request_document,
 )
 from dualmandate.ledger.chain import (
@@ -50,12 +51,13 @@ from dualmandate.ledger.chain import (
     found_head,
     is_digest,
     read_anchor,
-    read_anchors,
     write_anchor,
     written_details,
 )
 from dualmandate.ledger.composition import Account, Scope, checked_name, cost, reported
 from dualmandate.ledger.durable import alone_in, make_folder
+from dualmandate.ledger.places import HeadPlace
+from dualmandate.ledger.signatures import ROLE_OF, Role, Signature, Signers, check_recorded, sign, statement
 from dualmandate.ledger.storage import (
     Store,
     append_entry,
@@ -70,7 +72,20 @@ from dualmandate.ledger.storage import (
 )
 from dualmandate.population import Confidential, PrivacyLoss
 
+NOBODY = Signers()  # is named: nothing need be signed
 KIND_OF = {state: kind for kind, state in STATE_OF.items()}
+
+
+@dataclass(frozen=True)
+class SignatureCounts:
+    """How many approvals and publications are signed and how many are not, by any key at all.
+
+    `unknown` are entries whose signature is good, and whose signer the project does not name, or no longer.
+    """
+
+    signed: int = 0
+    unsigned: int = 0
+    unknown: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -78,11 +93,14 @@ class Verification:
     """What a complete check of the ledger found in order: how far it goes, which anchors agree, and a wandering clock.
 
     `clock_set_back` lists entries whose clock showed an earlier time than the entry before: remarkable, not wrong.
+    `places` are the second places of the head, each with the number of the last entry that it knows.
     """
 
     head: Head
     anchors: tuple[Path, ...]
     clock_set_back: tuple[int, ...]
+    places: tuple[tuple[str, int], ...] = ()
+    signatures: SignatureCounts = field(default_factory=SignatureCounts)
 
 
 class _Page:
@@ -96,7 +114,7 @@ class _Page:
         self,
         kind: EventKind,
         by: str,
-        account: str,
+        account: str | None,
         release: str | None = None,
         *,
         amount: Fraction | None = None,
@@ -113,12 +131,33 @@ class _Page:
 class Ledger:
     """The account of every privacy loss of an agency. Open it with `open_ledger`."""
 
-    def __init__(self, store: Store, key: LedgerKey, *, anchors: Sequence[Path], secrets_in: Path) -> None:
+    def __init__(
+        self,
+        store: Store,
+        key: LedgerKey,
+        *,
+        anchors: Sequence[Path],
+        secrets_in: Path,
+        places: Sequence[HeadPlace] = (),
+        signers: Signers = NOBODY,
+    ) -> None:
+        self._signers = signers
         self._store, self._key, self._lock = store, key, RLock()
-        self._anchors = tuple(anchors)
+        self._anchors, self._places = tuple(anchors), tuple(places)
+        self._asked = False  # whether the second places were asked once
         ledger = read_anchor(self._anchors[0]).ledger
         self._books = Books(ledger, first_digest(key, ledger))
         self._secrets = SecretFolder(secrets_in, key, ledger)
+
+    @property
+    def identifier(self) -> str:
+        """The ledger's own name, as every head of it holds it."""
+        return self._books.ledger
+
+    def account_identifier(self, account: str) -> str:
+        """What tells an account of this ledger from every other, as plans and releases hold it."""
+        with self._reading() as books:
+            return account_identifier(books.ledger, books.account(account).name)
 
     def open_account(self, account: Account, *, by: str) -> Account:
         """Open the account of a population: the only act that makes one."""
@@ -137,27 +176,77 @@ class Ledger:
         """Record that a person approves a plan, known by its digest, at exactly its loss."""
         with self._writing(approval.by) as page:
             paid = cost(approval.loss, approval.unit, page.books.account(approval.account))
-            details = {"plan_digest": approval.plan_digest, **loss_document(approval.loss, approval.unit)}
+            details = approval.document()
+            self._check_signed(Role.APPROVAL, approval.by, approval.account, details, approval.signature)
+            details |= _signed(approval.signature)
             page.append(EventKind.APPROVED, approval.by, approval.account, amount=paid, details=details)
 
     def reserve(self, request: Request) -> ReleaseEntry:
         """Set a loss aside for a release, with a fresh secret, before any data are opened; a refusal is recorded."""
         refused: LedgerRefusal | None = None
         with self._writing(request.user) as page:
+            said = request_document(request, None)
             try:
-                asked, superseded = page.books.admit(request)
+                self._check_signed(Role.PUBLICATION, request.user, request.account, said, request.signature)
+                asked, superseded = page.books.admit(request, lambda approval: self._counts(approval, request))
             except LedgerRefusal as refusal:
-                refused, details = refusal, {"code": refusal.code, **request_document(request, None)}
+                refused, details = refusal, {"code": refusal.code, **said}
                 page.append(EventKind.REFUSED, request.user, request.account, details=details)
             else:
                 name = f"r{page.head.sequence + 1:06d}"  # by the number of its entry
                 # The secret is on the disk before the entry that relies on it; without the entry it is nobody's.
                 self._secrets.make(name)
-                details = request_document(request, superseded)
+                details = request_document(request, superseded) | _signed(request.signature)
                 page.append(EventKind.RESERVED, request.user, request.account, name, amount=asked, details=details)
         if refused is not None:
             raise refused
         return self.release(name)
+
+    def sign_approval(self, approval: Approval, key: Path) -> Approval:
+        """The approval, signed with the key in a file."""
+        said = approval.document()
+        signature = sign(Role.APPROVAL, self.identifier, approval.by, approval.account, said, key=key)
+        return replace(approval, signature=signature)
+
+    def sign_request(self, request: Request, key: Path) -> Request:
+        """The request of a publisher, signed with the key in a file."""
+        said = request_document(request, None)
+        signature = sign(Role.PUBLICATION, self.identifier, request.user, request.account, said, key=key)
+        return replace(request, signature=signature)
+
+    def _check_signed(
+        self, role: Role, by: str, account: str, said: Mapping[str, object], signature: Signature | None
+    ) -> None:
+        """Refuse an act that is not signed as the project asks, or with a signature that was used before."""
+        if signature is not None and signature.nonce in self._books.nonces:
+            raise NotApproved(
+                f"the signature of the {role} was used before",
+                why="one signature is one person's word for one act",
+                instead="sign this act too",
+            )
+        signed = statement(role, self.identifier, by, account, said, "" if signature is None else signature.nonce)
+        self._signers.check(role, signed, by, signature)
+
+    def _counts(self, approval: Approval, request: Request) -> bool:
+        """Whether an approval is one that the project asks for, for this publisher."""
+        signers, signature = self._signers, approval.signature
+        if signers.two_persons:
+            own = None if request.signature is None else request.signature.key
+            if signature is None or approval.by == request.user or signature.key == own:
+                return False
+        if signers.approvers is None:
+            return True
+        if signature is None:
+            return False
+        about = approval.by, approval.account, approval.document()
+        signed = statement(Role.APPROVAL, self.identifier, *about, signature.nonce)
+        return signers.knows(Role.APPROVAL, signed, approval.by, signature)
+
+    def approvals_of(self, release: str) -> tuple[Approval, ...]:
+        """The approvals that a release was reserved on, in their order."""
+        with self._reading() as books:
+            entry = books.release(release)
+            return tuple(each for each in books.fitting(entry) if each.entry < entry.entry)
 
     def advance(self, release: str, state: ReleaseState, *, by: str, digest: str | None = None) -> ReleaseEntry:
         """Record that a release has taken its next step; to record the step it is at already changes nothing.
@@ -244,6 +333,20 @@ class Ledger:
                 page.append(EventKind.KEY_DESTROYED, by, found.account, release)
         return self.release(release)
 
+    def keep_head(self, *, by: str) -> tuple[str, ...]:
+        """Keep the head in the second places from now on, in these and no others; the places are recorded, in words."""
+        with self._writing(by, keeping=True) as page:
+            for place in self._places:
+                place.begin(page.head)
+            places = tuple(place.words for place in self._places)
+            page.append(EventKind.ANCHORED, by, None, details={"places": places})
+        return places
+
+    def kept_at(self) -> tuple[str, ...]:
+        """The second places of the head, in words, as the ledger last recorded them."""
+        with self._reading() as books:
+            return books.places
+
     def accounts(self) -> tuple[Account, ...]:
         """Every account, in the order of opening."""
         with self._reading() as books:
@@ -290,23 +393,39 @@ class Ledger:
 
         Files that hold no head, or that of another ledger, say nothing.
         """
-        heads = {path: head for path in files if (head := found_head(path)) and head.ledger == self._books.ledger}
+        found = [(str(path), found_head(path)) for path in files]
+        heads = [(path, head) for path, head in found if head is not None and head.ledger == self._books.ledger]
         with self._reading() as books:
             check_anchors(heads, books.head, books.digests)
 
     def events(self, account: str | None = None) -> tuple[Event, ...]:
-        """The entries, or those about one account, in the order of their numbers."""
+        """The entries of the chain, each checked anew, or those about one account, in the order of their numbers."""
         with self._viewing() as connection:
-            return tuple(event for event in read_entries(connection, 1) if account in (None, event.account))
+            return tuple(event for event in self._whole(connection) if account in (None, event.account))
 
     def verify(self) -> Verification:
         """Read everything again from the first entry, and check the chain, the head and every anchor."""
         with self._lock:
-            self._books = Books(self._books.ledger, self._books.digests[0])
+            self._books, self._asked = Books(self._books.ledger, self._books.digests[0]), False
         with self._viewing() as connection:
-            times = [event.recorded_at for event in read_entries(connection, 1)]
+            kept = [(place.words, place.read(self._books.ledger)) for place in self._places]
+            last = tuple((words, max(head.sequence for head in heads)) for words, heads in kept if heads)
+            whole = tuple(self._whole(connection))
+            times = [event.recorded_at for event in whole]
             back = tuple(number for number in range(2, len(times) + 1) if times[number - 1] < times[number - 2])
-            return Verification(self._books.head, self._anchors, back)
+            return Verification(self._books.head, self._anchors, back, last, self._signatures(whole))
+
+    def _signatures(self, events: Sequence[Event]) -> SignatureCounts:
+        """How many approvals and publications are signed; refused where a signature is not of what its entry says."""
+        acts = [event for event in events if event.kind in ROLE_OF]
+        found = [(event, check_recorded(self.identifier, event)) for event in acts]
+        signed = [(event, *made) for event, made in found if made is not None]
+        unknown = tuple(
+            event.sequence
+            for event, content, signature in signed
+            if not self._signers.knows(ROLE_OF[event.kind], content, event.by, signature)
+        )
+        return SignatureCounts(len(signed), len(acts) - len(signed), unknown)
 
     @contextmanager
     def _reading(self) -> Iterator[Books]:
@@ -318,28 +437,48 @@ class Ledger:
         """One consistent view, with the books brought up to it."""
         with self._lock:
             # Before the view is taken: a writer may commit and move the anchor right after.
-            anchors = read_anchors(self._anchors)
+            anchors = self._known(places=not self._asked)
             with self._store.reading() as connection:
                 self._read_on(connection, read_head(connection), anchors)
+                self._asked = True
                 yield connection
 
+    def _known(self, *, places: bool) -> dict[str, tuple[Head, ...]]:
+        """The heads that every anchor remembers now, and every second place where it is asked too."""
+        found = {str(path): (read_anchor(path),) for path in self._anchors}
+        return found | {place.words: place.read(self._books.ledger) for place in self._places if places}
+
     @contextmanager
-    def _writing(self, by: str) -> Iterator[_Page]:
-        """One act of a person: lock, check, write, commit, and then the anchor, all before the caller goes on."""
+    def _writing(self, by: str, *, keeping: bool = False) -> Iterator[_Page]:
+        """One act of a person: lock, check, write, commit, and then the anchors, all before the caller goes on."""
         checked_name(by, "a person")
         with self._lock:
             with self._store.writing() as connection:
                 head = read_head(connection, lock=True)
-                self._read_on(connection, head, read_anchors(self._anchors))
+                self._read_on(connection, head, self._known(places=True))
+                if not keeping:
+                    self._check_places()
                 page = _Page(connection, self._key, self._books)
                 yield page
             if page.head.sequence > self._books.head.sequence:
                 self._anchor(page.head)
 
+    def _check_places(self) -> None:
+        """Refuse to write where the head would not be kept in exactly the places that were recorded."""
+        recorded, named = self._books.places, tuple(place.words for place in self._places)
+        if recorded != named:
+            raise LedgerUnavailable(
+                f"the ledger's head is kept in {_listed(recorded)}, and the project names {_listed(named)}",
+                why="a second place that is left out, or was never begun, notices nothing",
+                instead="name the same places in dualmandate.toml, or record the change: `dualmandate ledger anchor`",
+            )
+
     def _anchor(self, head: Head) -> None:
         try:
             advance_anchor(self._anchors[0], head)
-        except CannotWrite as refusal:
+            for place in self._places:
+                place.advance(head)
+        except (CannotWrite, LedgerUnavailable) as refusal:
             raise LedgerUnavailable(
                 f"entry {head.sequence} is in the ledger, and its anchor could not be written",
                 why=refusal.why,
@@ -347,33 +486,62 @@ class Ledger:
                 where=refusal.where,
             ) from None
 
-    def _read_on(self, connection: sql.Connection, head: Head | None, anchors: Mapping[Path, Head]) -> None:
+    def _read_on(self, connection: sql.Connection, head: Head | None, anchors: Mapping[str, tuple[Head, ...]]) -> None:
         """Take in what others have written since, checking every digest, the head and the anchors."""
         books = self._books
         known = books.head
         if head is None or head.ledger != known.ledger:
             raise _broken("the database holds another ledger", "it was replaced, or its head was changed")
-        found = known.sequence == 0
-        for event in read_entries(connection, max(known.sequence, 1)):
-            if event.sequence == known.sequence:
-                found = event.digest == known.digest
-            elif not found or event.sequence != books.head.sequence + 1:
-                break
-            elif event.digest != chained_digest(self._key, books.head.digest, event):
+        for event in self._chained(connection, known, head):
+            books.read(event)
+        check_anchors([(at, each) for at, heads in anchors.items() for each in heads], head, books.digests)
+        for forgotten in (at for at, heads in anchors.items() if not heads and at in books.places):
+            why = "its head was kept there: the place was emptied or replaced, or this is not the place"
+            raise _broken(f"{forgotten} knows nothing of this ledger", why)
+
+    def _whole(self, connection: sql.Connection) -> Iterator[Event]:
+        """Every entry from the first to the last one known, whatever this process has seen before."""
+        books = self._books
+        return self._chained(connection, Head(books.ledger, 0, books.digests[0]), books.head)
+
+    def _chained(self, connection: sql.Connection, known: Head, head: Head) -> Iterator[Event]:
+        """The entries after a known one and up to the head, each with its digest checked.
+
+        The whole table is read: a row that is not in the chain is somebody's forgery, wherever it stands.
+        """
+        last, found, outside = known, known.sequence == 0, list[int]()
+        for event in read_entries(connection, known.sequence):
+            if not found and (event.sequence, event.digest) == (known.sequence, known.digest):
+                found = True
+            elif not found or event.sequence != last.sequence + 1:
+                outside.append(event.sequence)
+            elif event.digest != chained_digest(self._key, last.digest, event):
                 why = "an entry was changed, dropped or moved after it was written, or this is not the ledger's key"
                 raise _broken(f"the chain breaks at entry {event.sequence}", why)
             else:
-                books.read(event)
-        if not found or books.head != head:
+                last = Head(known.ledger, event.sequence, event.digest)
+                yield event
+        if not found or last != head:
             why = "entries were removed or added behind its back, or an older copy was restored"
             raise _broken(f"the entries do not lead to the ledger's head, number {head.sequence}", why)
-        check_anchors(anchors, head, books.digests)
+        if outside:
+            also = f", and {len(outside) - 1} more" if len(outside) > 1 else ""
+            why = "its number does not follow the last entry, and no digest ties it to one: the ledger never wrote it"
+            raise _broken(f"row {outside[0]} in the table of entries is outside the chain{also}", why)
 
 
 def _broken(what: str, why: str) -> LedgerTampered:
     return LedgerTampered(
         what, why=why, instead="restore the newest copy that its anchor knows; nothing can be spent before"
     )
+
+
+def _signed(signature: Signature | None) -> dict[str, object]:
+    return {} if signature is None else {"signature": signature.document()}
+
+
+def _listed(places: Sequence[str]) -> str:
+    return " and ".join(places) if places else "no second place"
 
 
 def _no_step(release: ReleaseEntry, step: str, instead: str) -> ReleaseConflict:
@@ -389,12 +557,21 @@ def _now() -> datetime:
 
 
 def open_ledger(
-    place: str | Path, key: LedgerKey, *, folder: Path | None = None, anchors: Sequence[Path] = (), create: bool = False
+    place: str | Path,
+    key: LedgerKey,
+    *,
+    folder: Path | None = None,
+    anchors: Sequence[Path] = (),
+    places: Sequence[HeadPlace] = (),
+    signers: Signers = NOBODY,
+    create: bool = False,
 ) -> Ledger:
     """The ledger at a path (SQLite) or a URL (SQLite, PostgreSQL); made if it is not there and `create` says so.
 
     Its anchor and the sealed secrets lie in `folder`: the file's own for SQLite, to be named for PostgreSQL. `anchors`
     are further files with a `ledger_head`, such as the `release.json` of earlier releases: checked, never written.
+    `places` keep the head elsewhere, once `keep_head` has begun them: checked, and written after every entry.
+    `signers` are who may approve and publish, where the project asks for signatures.
     """
     store = find_store(place)
     home = folder or (store.path.parent if store.path is not None else None)
@@ -419,7 +596,9 @@ def open_ledger(
         if not current:
             with store.writing() as connection:
                 bring_up_to_date(store, connection, create=False)
-    return Ledger(store, key, anchors=(anchor, *anchors), secrets_in=home / f"{stem}.secrets")
+    return Ledger(
+        store, key, anchors=(anchor, *anchors), secrets_in=home / f"{stem}.secrets", places=places, signers=signers
+    )
 
 
 def _begin(connection: sql.Connection, key: LedgerKey, anchor: Path) -> None:

@@ -213,11 +213,16 @@ def start_head(connection: sql.Connection, head: Head) -> None:
 
 
 def read_entries(connection: sql.Connection, first: int) -> Iterator[Event]:
-    """The entries from number `first` on, in the order of their numbers."""
-    query = sql.select(_ENTRY).where(_ENTRY.c.sequence >= first).order_by(_ENTRY.c.sequence)
-    for row in connection.execute(query):
+    """Every row of the table but those with the numbers from 1 to `first`, less one, in the order of their numbers.
+
+    A row without a number, or with one below 1, is read too: nobody's row may hide from the chain.
+    """
+    number = _ENTRY.c.sequence
+    query = sql.select(_ENTRY).where(sql.or_(number.is_(None), sql.not_(number.between(1, first - 1))))
+    for row in connection.execute(query.order_by(number)):
         try:
-            if not all(isinstance(text, str | None) for name, text in row._mapping.items() if name != "sequence"):
+            texts = (text for name, text in row._mapping.items() if name != "sequence")
+            if type(row.sequence) is not int or not all(isinstance(text, str | None) for text in texts):
                 raise TypeError("not text")
             amount = None if row.numerator is None else Fraction(int(row.numerator), int(row.denominator))
             about = row.recorded_by, row.account, row.release, amount

@@ -83,6 +83,7 @@ class Plan:
     social_choice: SocialChoices | None = None  # where the program asks for other ways to add people up
     ratios: tuple[RatioConsequence, ...] = ()  # what the choice means for each
     public_total: PublicTotal | None = None  # where the program states one
+    account_identifier: str | None = None  # of the account in the project's ledger, where there is one
 
     @property
     def welfare(self) -> SocialWelfare:

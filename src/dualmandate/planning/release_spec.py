@@ -73,7 +73,11 @@ def release_spec_of_plan(plan: Plan, page: Page | None = None) -> ReleaseSpec:
     def read(group: str, workload: Workload) -> ExactStrategy:
         return strategy_from(strategy_document(found[group].exact), workload, protection)
 
-    return _order(SavedPlan({"digest": plan.digest, "exact": plan.exact}), plan.program, read, page)
+    return _order(SavedPlan({"digest": plan.digest, "exact": plan.exact, **_account(plan)}), plan.program, read, page)
+
+
+def _account(plan: Plan) -> dict[str, object]:
+    return {"program": {"account_identifier": plan.account_identifier}}
 
 
 def _order(plan: SavedPlan, program: ProgramFile, strategies: Strategies, page: Page | None) -> ReleaseSpec:
@@ -108,6 +112,7 @@ def _order(plan: SavedPlan, program: ProgramFile, strategies: Strategies, page: 
         ratios=program.ratios,
         clipped=program.clipped,
         superpopulation=program.file.superpopulation,
+        account_identifier=plan.account_identifier,
     )
 
 

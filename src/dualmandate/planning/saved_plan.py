@@ -84,6 +84,12 @@ class SavedPlan:
         return str(self.document["exact"]["program"]["population"]["account"])
 
     @property
+    def account_identifier(self) -> str | None:
+        """Which account of that name it was planned for; None where no ledger was known."""
+        stated = self.document.get("program", {}).get("account_identifier")
+        return None if stated is None else str(stated)
+
+    @property
     def loss(self) -> PrivacyLoss:
         """What a release of it spends, exactly."""
         loss = self.document["exact"]["loss"]

@@ -15,14 +15,15 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dualmandate.errors import CannotWrite, Refusal, ReleaseConflict
+from dualmandate.errors import CannotWrite, NotApproved, Refusal, ReleaseConflict
 from dualmandate.ledger import Ledger, ReleaseEntry, ReleaseState, Request
 from dualmandate.ledger.books import STEPS
 from dualmandate.ledger.chain import RELEASE_FILE, found_head
 from dualmandate.ledger.durable import make_folders, sync_folder
 from dualmandate.population import Confidential
+from dualmandate.publication.beside_data import heed_beside, keep_beside, other_ledgers
 from dualmandate.publication.measuring import exact_totals, fingerprint, measure, tabulation_key
-from dualmandate.publication.release_folder import is_complete, write_measurements, write_release
+from dualmandate.publication.release_folder import Standing, is_complete, write_measurements, write_release
 from dualmandate.publication.release_spec import ReleaseSpec
 from dualmandate.publication.rules import check_rules
 from dualmandate.publication.sources import Source, check_source
@@ -41,6 +42,9 @@ class PublicationRequest:
     group: str | None = None
     purpose: str | None = None
     again: bool = False
+    other_ledger: str | None = None  # why it may be, where another ledger has spent from the same source
+    sign: Path | None = None  # the publisher's ssh key, where it is to be signed
+    folders: tuple[Path, ...] = ()  # with further releases, beside those in the folder that it is written to
 
 
 def publish(
@@ -48,8 +52,11 @@ def publish(
 ) -> Path:
     """Carry an approved order out, once; the folder of the release. Whatever can be refused is refused beforehand."""
     _check(order, source, ledger, out)
+    ledger.heed(path for folder in request.folders for path in folder.glob(f"*/{RELEASE_FILE}"))
+    beside = other_ledgers(ledger, source, [out, *request.folders], reason=request.other_ledger)
     spent = order.account, order.plan_digest, request.snapshot, order.charge, order.protection.unit
-    entry = ledger.reserve(Request(*spent, request.by, request.group, request.purpose, request.again))
+    asked = Request(*spent, request.by, request.group, request.purpose, request.again, beside)
+    entry = ledger.reserve(asked if request.sign is None else ledger.sign_request(asked, request.sign))
     return _carry_out(_Work(order, source, ledger, out, request.by, progress), entry)
 
 
@@ -92,6 +99,7 @@ class _Work:
 
 def _check(order: ReleaseSpec, source: Source, ledger: Ledger, out: Path) -> None:
     order.check()
+    _check_account(order, ledger)
     check_rules(order.rules, order.domain, order.protection, checking=False)
     check_source(source)
     make_folders(out)
@@ -101,6 +109,17 @@ def _check(order: ReleaseSpec, source: Source, ledger: Ledger, out: Path) -> Non
         )
     # A ledger restored from a backup does not know what was published since, and would publish it again.
     ledger.heed(out.glob(f"*/{RELEASE_FILE}"))
+    heed_beside(ledger, source)
+
+
+def _check_account(order: ReleaseSpec, ledger: Ledger) -> None:
+    """Refuse a plan that was made for an account of this name in another ledger."""
+    if order.account_identifier not in (None, ledger.account_identifier(order.account)):
+        raise NotApproved(
+            f"the plan was made for the account '{order.account}' of another ledger",
+            why=f"it names the account {order.account_identifier}, and this ledger's is another one of that name",
+            instead="name the ledger that it was planned for, or plan it again",
+        )
 
 
 def _carry_out(work: _Work, entry: ReleaseEntry) -> Path:
@@ -109,6 +128,7 @@ def _carry_out(work: _Work, entry: ReleaseEntry) -> Path:
         _tidy(work)
         with _claimed(work.out, entry.name) as draft:
             _check_own(work.ledger, entry.name, final)
+            keep_beside(work.ledger, work.source, entry.name)
             _reach(work, entry.name, ReleaseState.OPENED)
             known = work.ledger.release(entry.name).written_digest
             if not is_complete(final, known):
@@ -209,7 +229,7 @@ def _measure_and_write(
     write_measurements(draft, order, measured)
     _reach(work, entry.name, ReleaseState.MEASURED)
     work.tell("estimating, making the tables consistent, writing them")
-    return write_release(draft, order, measured, totals=totals, entry=entry, head=ledger.head_of(entry.name))
+    return write_release(draft, order, measured, totals=totals, entry=entry, standing=_standing(ledger, entry))
 
 
 def _make_on_cluster(work: _Work, entry: ReleaseEntry, draft: Path) -> str:
@@ -241,8 +261,12 @@ def _make_on_cluster(work: _Work, entry: ReleaseEntry, draft: Path) -> str:
             _reach(work, entry.name, ReleaseState.MEASURED)
             work.tell("estimating and making the tables consistent on the cluster, writing them")
             with found.post_processed() as made:
-                head = ledger.head_of(entry.name)
-                return write_release(draft, order, (), totals=found.totals, entry=entry, head=head, made=made)
+                standing = _standing(ledger, entry)
+                return write_release(draft, order, (), totals=found.totals, entry=entry, standing=standing, made=made)
+
+
+def _standing(ledger: Ledger, entry: ReleaseEntry) -> Standing:
+    return Standing(ledger.head_of(entry.name), ledger.approvals_of(entry.name))
 
 
 def _told(order: ReleaseSpec, words: str) -> ReleaseSpec:

@@ -10,7 +10,7 @@ import hashlib
 import json
 import platform
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from functools import cache
 from importlib.metadata import version
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dualmandate.errors import CannotWrite
-from dualmandate.ledger import Head, ReleaseEntry
+from dualmandate.ledger import Approval, Head, ReleaseEntry, Signature, account_identifier
 from dualmandate.ledger.chain import RELEASE_FILE
 from dualmandate.ledger.durable import durably, sync_folder
 from dualmandate.mechanism.noise import SAMPLER_VERSION
@@ -59,6 +59,24 @@ ENOUGH = 2**20  # So many standard errors, evenly chosen, are enough for a typic
 SOFTWARE = ("dualmandate", "numpy", "scipy", "numba", "pyarrow", "duckdb", "cryptography", "python-flint")
 
 
+@dataclass(frozen=True)
+class Standing:
+    """Where a release stands in its ledger: the head when it was reserved, and the approvals that it rests on."""
+
+    head: Head
+    approvals: tuple[Approval, ...] = ()
+
+    def signatures(self, entry: ReleaseEntry) -> dict[str, object]:
+        """Who approved and published it, by name and key where signed; a name that was only typed is not repeated."""
+        acts = [(each.by, each.signature) for each in self.approvals]
+        people = [_person(*each) for each in (*acts, (entry.user, entry.signature))]
+        return {"approvals": people[:-1], "publication": people[-1]}
+
+
+def _person(by: str, signature: Signature | None) -> dict[str, object]:
+    return {"by": None, "key": None} if signature is None else {"by": by, "key": signature.key}
+
+
 def write_measurements(draft: Path, order: ReleaseSpec, measured: Iterable[NoisyRows]) -> None:
     """Bring every measurement to the disk."""
     names = file_names([group.name for group in order.groups])
@@ -74,7 +92,7 @@ def write_release(
     *,
     totals: Integers | None,
     entry: ReleaseEntry,
-    head: Head,
+    standing: Standing,
     made: PostProcessed | None = None,
 ) -> str:
     """Write everything else, `release.json` last; its SHA-256. Nothing confidential comes this far.
@@ -94,7 +112,11 @@ def write_release(
     ratios = _write_ratios(draft, order, facts, entry.reserved_at)
     if ratios:
         facts["ratios"] = [_ratio_facts(order, *each) for each in ratios]
-    facts["ledger_head"] = head.document()
+    facts["account_identifier"] = account_identifier(standing.head.ledger, entry.account)
+    facts["signatures"] = standing.signatures(entry)
+    if entry.beside is not None:
+        facts["other_ledgers"] = entry.beside.document()
+    facts["ledger_head"] = standing.head.document()
     facts["files"] = digests(draft)
     if order.page is not None:
         page = order.page(facts, [glance for glance, _ in (*written, *ratios)]).encode()

@@ -78,6 +78,7 @@ class ReleaseSpec:
     ratios: tuple[Ratio, ...] = ()  # of its tables, and of what is exact
     clipped: Mapping[str, str] = field(default_factory=dict)  # what tables count where amounts or records are clipped
     superpopulation: frozenset[str] = frozenset()  # tables that estimate one
+    account_identifier: str | None = None  # of the account that the plan was made for, where it says
 
     @property
     def charge(self) -> PrivacyLoss:

@@ -105,6 +105,8 @@ def _page(plan: Plan, drawn: Sequence[Figure], grid: WhatIf) -> str:
         sliders=_sliders(plan, grid),
         last_step=len(grid.multiples) - 1,
         digest=plan.digest,
+        account=plan.program.file.population.account,
+        account_identifier=plan.account_identifier,
     )
 
 

@@ -341,7 +341,8 @@ def _is_told(plan: Plan, row: Comparison, choice: Choice) -> bool:
 def _signed(plan: Plan) -> list[str]:
     shares = plan.allocation.items() if len(plan.allocation) > 1 else ()
     split = [f"{group}: {number(float(share), 8)}" for group, share in shares]
-    spent = "" if plan.study else f", spent from the account '{plan.program.file.population.account}'"
+    which = "" if plan.account_identifier is None else f" ({plan.account_identifier})"
+    spent = "" if plan.study else f", spent from the account '{plan.program.file.population.account}'{which}"
     return [
         f"loss    {plan.loss.privacy_measure} = {plan.loss.exact()}{spent}",
         *(f"        of it {line}" for line in split[:MOST_ROWS]),

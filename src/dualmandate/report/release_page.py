@@ -8,6 +8,7 @@ from fractions import Fraction
 from itertools import islice, product
 from typing import Any
 
+from dualmandate.ledger.signatures import standing_words
 from dualmandate.population import PrivacyLoss, PrivacyMeasure, plural
 from dualmandate.population.wording import counted, number, stated_loss
 from dualmandate.publication.writing import Glance
@@ -68,10 +69,24 @@ def release_page(facts: Mapping[str, Any], tables: Sequence[Glance]) -> str:
             ("entry of the ledger", f"{facts['ledger_head']['sequence']:,}"),
             ("sampler", f"version {facts['versions']['sampler']}"),
             ("state of the data", facts["snapshot"]),
+            ("account", facts["account_identifier"]),
         ],
+        beside=_beside(facts),
+        standing=standing_words(facts),
         effects=_effects(facts),
         files=_pairs("Files of this release", "file", "SHA-256", facts["files"]),
         versions=_pairs("Versions", "software or format", "version", facts["versions"]),
+    )
+
+
+def _beside(facts: Mapping[str, Any]) -> str | None:
+    """Other ledgers that had spent from the same data: the loss above is then not all of it."""
+    if "other_ledgers" not in facts:
+        return None
+    said = facts["other_ledgers"]
+    return (
+        f"Another ledger had spent from the same data ({', '.join(said['ledgers'])}): each {facts['unit']} loses the "
+        f"sum of what both have spent. The publisher's reason: “{said['reason']}”"
     )
 
 

@@ -39,6 +39,11 @@ if TYPE_CHECKING:
     from dualmandate.publication.tabulating import CheckReport
 
 
+SignedWith = Annotated[
+    Text | None, Field(description="The key that it is signed with; null: unsigned, the name is what somebody typed.")
+]
+
+
 class LimitPart(DocumentModel):
     """A cap inside the account's cap."""
 
@@ -65,6 +70,7 @@ class AccountPart(DocumentModel):
     """An account as it was opened."""
 
     name: Text = Field(description="The population whose privacy is spent.")
+    identifier: Text = Field(description="Tells it from every other, also of this name in another ledger.")
     unit: Text = Field(description="Who is protected.")
     currency: CurrencyName
     cap: Amount
@@ -97,7 +103,15 @@ class ApprovalPart(DocumentModel):
     loss: Loss
     unit: Text = Field(description="Whose loss that is.")
     by: Text = Field(description="Who approved it.")
+    signed_with: SignedWith
     recorded_at: Time
+
+
+class OtherLedgersPart(DocumentModel):
+    """Other ledgers that had spent from the same source: people lose the sum of all."""
+
+    ledgers: Several[Text] = Field(description="Their identifiers, or the first digits of them.")
+    reason: Text = Field(description="Why it was published all the same, in the publisher's words.")
 
 
 class LedgerReleasePart(DocumentModel):
@@ -113,10 +127,12 @@ class LedgerReleasePart(DocumentModel):
     unit: Text = Field(description="Whose loss that is.")
     cost: Amount
     user: Text = Field(description="Who publishes.")
+    signed_with: SignedWith
     group: Text | None = Field(description="For which group.")
     purpose: Text | None = Field(description="For which purpose.")
     reserved_at: Time
     secret_destroyed: Whether = Field(description="Whether the secret of its noise is gone.")
+    beside: OtherLedgersPart | None = Field(None, description="Other ledgers that had spent from the same data.")
 
 
 class StatementPart(BalancePart):
@@ -142,6 +158,7 @@ class EventPart(DocumentModel):
         "published",
         "exported",
         "key destroyed",
+        "anchored",
         "refused",
     ] = Field(description="What was done.")
     recorded_at: Time
@@ -193,12 +210,31 @@ class LedgerEventsDocument(Internal):
     events: tuple[EventPart, ...]
 
 
+class SecondPlacePart(DocumentModel):
+    """A second place of the ledger's head."""
+
+    place: Text = Field(description="Where, in words.")
+    sequence: Whole = Field(description="The number of the last entry that it knows.")
+
+
+class SignatureCountsPart(DocumentModel):
+    """How many approvals and publications are signed."""
+
+    signed: Whole = Field(description="So many, each of exactly what its entry says.")
+    unsigned: Whole = Field(description="So many are names that somebody typed.")
+    unknown: tuple[Count, ...] = Field(description="Entries signed by somebody whom the project does not name.")
+
+
 class LedgerVerificationDocument(Internal):
     """What a complete check of the ledger found in order."""
 
     schema_: Schema[Literal["ledger-verification/1"]]
     ledger_head: HeadPart
     anchors: Several[Text] = Field(description="The files that know this head, or one before it.")
+    places: tuple[SecondPlacePart, ...] = Field(description="The second places that know this head, or one before it.")
+    same_disk: tuple[Text, ...] = Field(description="Those of them that lie on the disk of the ledger.")
+    signatures: SignatureCountsPart
+    unseen: Words = Field(description="What no check of this ledger can see.")
     releases: tuple[Text, ...] = Field(description="Releases that are whole, as they were written.")
     clock_set_back: tuple[Count, ...] = Field(description="Entries whose clock showed less than the one before.")
 
@@ -242,6 +278,16 @@ class LedgerAnchorDocument(Internal):
     ledger_head: HeadPart
 
 
+class LedgerAnchoringDocument(Internal):
+    """The second places in which the ledger's head is kept from now on."""
+
+    schema_: Schema[Literal["ledger-anchoring/1"]]
+    ledger_head: HeadPart
+    places: tuple[Text, ...] = Field(description="Where it is kept, in words.")
+    before: tuple[Text, ...] = Field(description="Where it was kept before.")
+    by: Text = Field(description="Who says so.")
+
+
 class ApprovalDocument(Internal):
     """One person's word for a plan, at exactly its loss."""
 
@@ -252,6 +298,7 @@ class ApprovalDocument(Internal):
     loss: Loss
     unit: Text = Field(description="Whose loss that is.")
     by: Text = Field(description="Who approved it.")
+    signed_with: SignedWith
     currency: CurrencyName
     cost: Amount
     remaining: Amount
@@ -333,6 +380,20 @@ class EffectPart(DocumentModel):
     consistent_error: NotNegative = Field(description="Root mean squared error of the whole numbers.")
 
 
+class SignerPart(DocumentModel):
+    """Who stands behind an act: a name and a key where it is signed; a name that was only typed is not repeated."""
+
+    by: Text | None = Field(description="As the agency's file of allowed signers names this person; null: unsigned.")
+    key: Text | None = Field(description="The fingerprint of the ssh key; null: unsigned.")
+
+
+class SignaturesPart(DocumentModel):
+    """Who approved the plan before it was published, and who published it."""
+
+    approvals: Several[SignerPart]
+    publication: SignerPart
+
+
 class ReleaseDocument(Public):
     """A release: what was published, at which loss, with which promise, and the digest of every file."""
 
@@ -360,6 +421,11 @@ class ReleaseDocument(Public):
     estimated_together: Whether = Field(description="Whether estimates rest on all measurements.")
     consistency: Text = Field(description="How whole numbers were made of them, in words.")
     consistency_effects: tuple[EffectPart, ...]
+    account_identifier: IfAny[Text] = Field(
+        None, description="Tells the account from every other: of the identifier of the ledger and its name."
+    )
+    other_ledgers: IfAny[OtherLedgersPart] = None
+    signatures: IfAny[SignaturesPart] = None
     ledger_head: HeadPart
     files: dict[str, Digest] = Field(description="SHA-256 of every other file, by its path.")
 
@@ -378,6 +444,8 @@ class PublicationDocument(Internal):
     currency: CurrencyName
     cost: Amount
     remaining: Amount
+    signed_with: SignedWith
+    anchored: Whether = Field(description="Whether an anchor beside the data, or a second place, knows of it.")
 
 
 class CheckedAttributePart(DocumentModel):

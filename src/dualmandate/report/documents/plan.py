@@ -66,6 +66,9 @@ class ProgramPart(DocumentModel):
     name: Text = Field(description="As in the program file.")
     description: Text | None = Field(description="As in the program file.")
     account: Text = Field(description="Whose privacy is spent: an account of the ledger.")
+    account_identifier: Text | None = Field(
+        None, description="Which account of that name: of the project's ledger; null where there was none."
+    )
     unit: Text = Field(description="Who is protected.")
     population_size: Positive = Field(description="In units.")
     currency: Text = Field("USD", description="Of all money in this document: a code of ISO 4217.")
@@ -847,6 +850,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
             name=program.name,
             description=program.file.program.description,
             account=program.file.population.account,
+            account_identifier=plan.account_identifier,
             unit=program.protection.unit,
             population_size=program.welfare.population_size,
             currency=program.units.currency,

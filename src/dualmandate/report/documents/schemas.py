@@ -34,6 +34,7 @@ DOCUMENTS: dict[str, type[DocumentModel]] = {
     "ledger-account": ledger.LedgerAccountDocument,
     "ledger-accounts": ledger.LedgerAccountsDocument,
     "ledger-anchor": ledger.LedgerAnchorDocument,
+    "ledger-anchoring": ledger.LedgerAnchoringDocument,
     "ledger-cancellation": ledger.LedgerCancellationDocument,
     "ledger-events": ledger.LedgerEventsDocument,
     "ledger-export": ledger.LedgerExportDocument,
