@@ -24,9 +24,8 @@ from dualmandate.population import Confidential
 from dualmandate.publication.measuring import exact_totals, fingerprint, measure, tabulation_key
 from dualmandate.publication.release_folder import is_complete, write_measurements, write_release
 from dualmandate.publication.release_spec import ReleaseSpec
-from dualmandate.publication.rules import check_rules
-from dualmandate.publication.sources import Source, check_source
-from dualmandate.publication.tabulating import Tabulated, tabulate
+from dualmandate.publication.sources import Source
+from dualmandate.publication.tabulating import Tabulated, check_readable, tabulate
 
 Told = Callable[[str], None] | None  # is told what is being done
 HERE = "The records were tabulated and measured, and the tables made consistent, on the machine that published."
@@ -92,8 +91,7 @@ class _Work:
 
 def _check(order: ReleaseSpec, source: Source, ledger: Ledger, out: Path) -> None:
     order.check()
-    check_rules(order.rules, order.domain, order.protection, checking=False)
-    check_source(source)
+    check_readable(source, order.domain, protection=order.protection, rules=order.rules)
     make_folders(out)
     if not os.access(out, os.W_OK | os.X_OK):
         raise CannotWrite(
