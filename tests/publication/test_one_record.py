@@ -77,6 +77,7 @@ def published(folder: Path) -> tuple[int, str, list[str]]:
     town.assert_silent_folder(folder, leave_out=[CSV, SQLITE, town.DATA])
     town.assert_silent(said)
     made = (path for place in (town.OUT, town.STATE) for path in (folder / place).rglob("*"))
+    said = "".join(line for line in said.splitlines(keepends=True) if not line.endswith("…\n"))  # how far it is
     return status, said, sorted(path.relative_to(folder).as_posix() for path in made)
 
 
