@@ -407,7 +407,7 @@ FORM = {
             "noises": [{"law": str, "parameter": RATIONAL}],
         }
     ],
-    "tables": [{"name": str, "unit": str, "columns": [str], "cells": int, "exact": bool}],
+    "tables": [{"name": str, "unit": str, "columns": [str], "cells": int, "exact": bool, "estimates": str}],
 }
 
 
