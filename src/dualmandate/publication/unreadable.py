@@ -8,7 +8,7 @@ for the curator's check. So neither whether a reading succeeds nor what becomes 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -83,7 +83,8 @@ def column_of(values: Sequence[Any], kind: pyarrow.DataType) -> tuple[pyarrow.Ar
     """Values as a column of this type, and the places of those that are none of its values: they are not there."""
     import pyarrow
 
-    fitted = [_fitted(value, kind) for value in values]
+    fit = _fitting(kind)
+    fitted = [None if is_absent(value) else fit(value) for value in values]
     try:
         return pyarrow.array(fitted, kind), _lost(values, fitted)
     except (pyarrow.ArrowException, OverflowError, TypeError, ValueError):
@@ -112,23 +113,21 @@ def _is_of(value: Any, kind: pyarrow.DataType) -> bool:
     return True
 
 
-def _fitted(value: Any, kind: pyarrow.DataType) -> Any:
-    """A value in the form that its column has, where one thing is written in several."""
+def _fitting(kind: pyarrow.DataType) -> Callable[[Any], Any]:
+    """What brings a value into the form that its column has, where one thing is written in several."""
     import pyarrow
 
-    if is_absent(value):
-        return None
     if _is_text(kind):
-        return _text(value)
+        return _text
     if pyarrow.types.is_boolean(kind):
-        return bool(value) if value in (0, 1) else None
-    if pyarrow.types.is_floating(kind) and isinstance(value, int | Decimal):
-        return _real(value)
-    if pyarrow.types.is_integer(kind) and isinstance(value, bool | float | Decimal):
-        return _whole(value)
+        return lambda value: bool(value) if value in (0, 1) else None
+    if pyarrow.types.is_floating(kind):
+        return lambda value: _real(value) if isinstance(value, int | Decimal) else value
+    if pyarrow.types.is_integer(kind):
+        return lambda value: _whole(value) if isinstance(value, bool | float | Decimal) else value
     if pyarrow.types.is_binary(kind):
-        return None  # there is nothing that levels could be compared with
-    return value
+        return lambda _: None  # there is nothing that levels could be compared with
+    return lambda value: value
 
 
 def _whole(value: float | Decimal) -> int | None:
