@@ -213,7 +213,7 @@ def test_a_text_that_is_none_in_parquet(odd: bytes, packed: bool, tmp_path: Path
 
 @pytest.mark.parametrize("ending", [".sas7bdat", ".sav", ".dta"])
 def test_a_byte_that_is_no_letter_in_files_of_others(ending: str, tmp_path: Path) -> None:
-    records = [{"sex": sex, "age": float(age), "note": "é"} for sex, age in GOOD]
+    records: list[dict[str, str | float | None]] = [{"sex": sex, "age": float(age), "note": "é"} for sex, age in GOOD]
     records.append({"sex": "#q#", "age": 1.0, "note": "#q#"})
     path = write_statistical_file(
         tmp_path / f"people{ending}", {"sex": "text", "age": "double", "note": "text"}, records

@@ -56,7 +56,7 @@ def _unpacked(kind: pyarrow.DataType) -> pyarrow.DataType:
 def _is_text(kind: pyarrow.DataType) -> bool:
     import pyarrow
 
-    return pyarrow.types.is_string(kind) or pyarrow.types.is_large_string(kind)
+    return bool(pyarrow.types.is_string(kind) or pyarrow.types.is_large_string(kind))
 
 
 def _clean_texts(column: pyarrow.Array) -> tuple[pyarrow.Array, Sequence[int]]:

@@ -33,6 +33,7 @@ from dualmandate.planning.program import Program, load
 from dualmandate.population import Confidential, Histogram
 from dualmandate.publication import Tabulated, wall
 from dualmandate.publication import publish as publishing
+from dualmandate.publication.release_folder import write_release
 from dualmandate.publication.tabulating import KEY_BYTES
 
 COST = Fraction(town.EPSILON)
@@ -373,7 +374,7 @@ def test_what_killed_processes_spilled_is_removed(
 
 def test_secrets_and_counts_are_in_memory_no_longer_than_needed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """While tables are made, nothing holds the records' counts, the release's secret, or a key made of it."""
-    write, seen = publishing.write_release, list[object]()
+    seen = list[object]()
     earlier = {id(each) for each in gc.get_objects() if isinstance(each, HELD)}
 
     def watched(*words: Any, **named: Any) -> str:
@@ -384,7 +385,7 @@ def test_secrets_and_counts_are_in_memory_no_longer_than_needed(folder: Path, mo
             keys = [each for each in frame.f_locals.values() if isinstance(each, bytes) and len(each) == KEY_BYTES]
             seen.extend(keys if "dualmandate" in frame.f_code.co_filename else [])
             frame = frame.f_back
-        return write(*words, **named)
+        return write_release(*words, **named)
 
     monkeypatch.setattr(publishing, "write_release", watched)
     published(folder)

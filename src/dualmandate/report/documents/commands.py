@@ -117,7 +117,7 @@ class InstalledPart(DocumentModel):
     used_for: Text = Field(description="What for.")
 
 
-class DistributionPart(DocumentModel):
+class InstalledDistributionPart(DocumentModel):
     """A Python distribution of this environment, whoever asked for it."""
 
     name: Text = Field(description="As it is installed.")
@@ -144,7 +144,7 @@ class DoctorDocument(DocumentModel):
     python: Text = Field(description="Its version.")
     system: Text = Field(description="The operating system.")
     packages: tuple[PackagePart, ...]
-    installed: tuple[DistributionPart, ...]
+    installed: tuple[InstalledDistributionPart, ...]
     programs: tuple[InstalledPart, ...]
     project: Text | None = Field(description="The folder with dualmandate.toml; null where there is none.")
     settings: tuple[SettingPart, ...]
