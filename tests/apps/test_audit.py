@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import stat
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -74,6 +75,15 @@ def test_what_records_judge_goes_inside_alone(command: Command, folder: Path, tm
     assert "the confidential file" in page
     assert "× sex F" in page
     assert not any(CANARY in text for text in (*public, page, (inside / "audit.json").read_text()))
+    assert {stat.S_IMODE(path.stat().st_mode) for path in inside.iterdir()} == {0o600}
+    assert stat.S_IMODE(inside.stat().st_mode) == 0o700
+    assert command(*typed).status == 0  # again, into the folder that is there
+    assert {stat.S_IMODE(path.stat().st_mode) for path in (inside, *inside.iterdir())} == {0o600, 0o700}
+    inside.chmod(0o750)
+    before = (inside / "audit.json").stat().st_mtime_ns
+    refused = command(*typed)
+    assert (refused.status, "chmod 700" in refused.err) == (2, True)
+    assert (inside / "audit.json").stat().st_mtime_ns == before
 
 
 def test_folders_where_findings_must_not_stand(command: Command, folder: Path, tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import hashlib
 import os
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,10 +27,19 @@ def test_everything_is_reported_in_one_document(command: Command) -> None:
     document = outcome.document
     assert document["schema"] == "doctor/1"
     assert set(document) == {
-        "schema", "version", "python", "system", "packages", "programs", "project", "settings", "findings",
+        "schema", "version", "python", "system", "packages", "installed", "programs", "project", "settings", "findings",
     }  # fmt: skip
     numpy = next(package for package in document["packages"] if package["name"] == "numpy")
     assert numpy["version"]
+    here = document["installed"]
+    assert len({each["name"].lower() for each in here}) == len(here) > len(document["packages"]) // 2
+    [theirs] = [each for each in here if each["name"] == "numpy"]
+    record = next(Path(str(each.locate())) for each in metadata.files("numpy") or () if each.name == "RECORD")
+    assert theirs == {
+        "name": "numpy",
+        "version": numpy["version"],
+        "sha256": hashlib.sha256(record.read_bytes()).hexdigest(),
+    }
     assert [program["name"] for program in document["programs"]] == ["Java", "PostgreSQL", "OpenSSH", "Chromium"]
     assert {setting["name"]: setting["source"] for setting in document["settings"]} == {
         "out": "default",

@@ -49,8 +49,13 @@ def test_the_strategy_that_was_found_is_signed(title_i: Path) -> None:
     def set_strategy(document: Any) -> None:
         document["strategies"][0]["digest"] = "0" * 64
 
+    text = path.read_text(encoding="utf-8")
     with pytest.raises(InvalidFile, match="was changed"):
         load_plan(rewritten(path, set_strategy))
+    for key in ("group", "error_coefficient"):
+        path.write_text(text.replace(f'"{key}"', f'"{key}s"'), encoding="utf-8")
+        with pytest.raises(InvalidFile, match="is not a plan"):
+            load_plan(path)
 
 
 def set_loss(document: Any) -> None:

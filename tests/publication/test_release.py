@@ -117,7 +117,8 @@ def write(folder: Path, noise: str = "laplace", seed: int = 0) -> None:
         [estimates] = Parquet().write(estimates_sheet(table), folder / "estimates" / names[table.name])
         [values] = Parquet().write(values_sheet(table), folder / "tables" / names[table.name])
         paths = {"estimates": f"estimates/{estimates.name}", "parquet": f"tables/{values.name}"}
-        listed.append({"name": table.name, "exact": table is exact, **paths})
+        shown = {"unit": table.unit, "columns": list(table.columns), "cells": len(table.estimates)}
+        listed.append({"name": table.name, "exact": table is exact, **shown, **paths})
     described = []
     for group, each in zip(groups(noise), found, strict=True):
         [path] = Parquet().write(measurements_sheet(each), folder / "measurements" / group_names[group.name])
@@ -125,6 +126,8 @@ def write(folder: Path, noise: str = "laplace", seed: int = 0) -> None:
             {
                 "name": group.name,
                 "tables": [table.name for table in group.measurement.workload.tables],
+                "loss": str(group.loss),
+                "rows": group.rows.size,
                 "measurements": f"measurements/{path.name}",
                 "noises": [{"law": n.law, "parameter": str(n.parameter)} for n in each.noises],
             }
@@ -133,7 +136,15 @@ def write(folder: Path, noise: str = "laplace", seed: int = 0) -> None:
         path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
         for path in sorted(folder.rglob("*.parquet"))
     }
-    facts = {"schema": "release/1", "label": "public", "tables": listed, "groups": described, "files": files}
+    facts = {
+        "schema": "release/1",
+        "label": "public",
+        **dict.fromkeys(("release", "program", "plan_digest", "account", "unit"), "made up"),
+        "loss": {"exact": "1", "currency": "epsilon"},
+        "tables": listed,
+        "groups": described,
+        "files": files,
+    }
     (folder / "release.json").write_text(json.dumps(facts))
 
 
@@ -323,6 +334,29 @@ class TestAltered:
     @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"schema": "release/2", "files": {}}', b'{"schema": 1}'])
     def test_a_damaged_index_is_refused(self, copy: Path, content: bytes) -> None:
         (copy / "release.json").write_bytes(content)
+        with pytest.raises(InvalidRelease, match="cannot be used"):
+            opened(copy)
+
+    @pytest.mark.parametrize(
+        ("place", "value"),
+        [
+            (("loss", "exact"), "1/0"),
+            (("loss", "exact"), "1e999999999"),
+            (("loss", "currency"), "euro"),
+            (("groups", 0, "noises", 0, "parameter"), None),
+            (("groups", 0, "rows"), "3"),
+            (("tables", 0, "estimates"), 7),
+            (("tables", 0), []),
+            (("account",), {}),
+        ],
+    )
+    def test_what_every_release_says_is_there(self, copy: Path, place: tuple[Any, ...], value: object) -> None:
+        facts = json.loads((copy / "release.json").read_text())
+        part = facts
+        for key in place[:-1]:
+            part = part[key]
+        part[place[-1]] = value
+        (copy / "release.json").write_text(json.dumps(facts))
         with pytest.raises(InvalidRelease, match="cannot be used"):
             opened(copy)
 

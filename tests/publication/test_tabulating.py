@@ -121,7 +121,7 @@ TEXT_NUMBERS = st.one_of(
     records=st.lists(
         st.fixed_dictionaries(
             {
-                "sex": st.sampled_from(["f", "m", 'a"b', "two\nlines", "semi;colon", None]),
+                "sex": st.sampled_from(["f", "m", 'a"b', "semi;colon", None]),
                 "region": st.sampled_from(["1", "01", "04", "4", " 1", None]),
                 **dict.fromkeys(("age", "pay", "hours"), TEXT_NUMBERS),
             }

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dualmandate.apps.folder import check_writable, json_text, write_files, written_whole
+from dualmandate.apps.folder import check_private, check_writable, json_text, write_files, written_whole
 from dualmandate.apps.options import AuditFlags
 from dualmandate.apps.output import Output
 from dualmandate.errors import InvalidRequest, Place
@@ -109,7 +109,7 @@ def write(found: Audit, folder: Path, label: Label) -> None:
     """Write the page and the document of one label, all or nothing."""
     from dualmandate.report.audit_page import audit_page
 
-    with written_whole(folder) as draft:
+    with written_whole(folder, private=label == "internal") as draft:
         write_files({AUDIT_FILE: json_text(found.document(label)), AUDIT_PAGE: audit_page(found, label)}, draft)
 
 
@@ -134,6 +134,8 @@ def _check_folders(typed: AuditFlags) -> None:
         if folder is not None:
             _check_no_release(folder)
             check_writable(folder)
+    if typed.internal is not None:
+        check_private(typed.internal)
 
 
 def _check_rates(typed: AuditFlags) -> None:

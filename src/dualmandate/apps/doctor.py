@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from importlib import metadata
 from pathlib import Path
 
@@ -26,6 +27,15 @@ class Package:
     name: str
     version: str | None  # None: not installed
     extra: str | None = None
+
+
+@dataclass(frozen=True)
+class InstalledDistribution:
+    """A distribution that lies in this environment, with the SHA-256 of the list of its files and of their hashes."""
+
+    name: str
+    version: str
+    sha256: str | None  # None: it was installed without such a list
 
 
 @dataclass(frozen=True)
@@ -46,6 +56,7 @@ class Examination:
     python: str
     system: str
     packages: tuple[Package, ...]
+    installed: tuple[InstalledDistribution, ...]
     programs: tuple[SystemProgram, ...]
     project: str | None
     settings: tuple[Setting, ...]
@@ -56,6 +67,7 @@ class Examination:
         lines += _columns(
             [(p.name, p.version or "not installed", f"extra '{p.extra}'" if p.extra else "") for p in self.packages]
         )
+        lines += ["", f"{len(self.installed)} distributions are installed; --json lists them, each with its hash"]
         lines += ["", "programs of the system"]
         lines += _columns([(p.name, p.version or "not found", p.used_for) for p in self.programs])
         lines += ["", f"settings (project: {self.project or 'none, no dualmandate.toml here or above'})"]
@@ -78,6 +90,7 @@ def examine(start: Path) -> Examination:
         python=platform.python_version(),
         system=f"{platform.system()} {platform.machine()}",
         packages=packages,
+        installed=installed_distributions(),
         programs=programs,
         project=str(project) if (project := project_folder(start)) else None,
         settings=tuple(_without_password(setting) for setting in settings(start, {}).values()),
@@ -102,6 +115,17 @@ def _packages() -> list[Package]:
         if name:
             asked.append(Package(name.group(), _version(name.group()), extra.group(1) if extra else None))
     return asked
+
+
+def installed_distributions() -> tuple[InstalledDistribution, ...]:
+    """Everything that can be imported from here, in the order of names: what a report of a weakness needs."""
+    found: dict[str, InstalledDistribution] = {}
+    for each in metadata.distributions():
+        name, record = each.metadata["Name"], each.read_text("RECORD")
+        if name:  # the first on the path is the one that is imported
+            digest = None if record is None else sha256(record.encode()).hexdigest()
+            found.setdefault(re.sub(r"[-_.]+", "-", name).lower(), InstalledDistribution(name, each.version, digest))
+    return tuple(found[name] for name in sorted(found))
 
 
 def _version(name: str) -> str | None:

@@ -42,11 +42,26 @@ def check_writable(directory: Path) -> None:
         )
 
 
+OWNER_FILE, OWNER_FOLDER = 0o600, 0o700
+
+
+def check_private(directory: Path) -> None:
+    """Refuse a folder for internal files that others may enter."""
+    if directory.is_dir() and directory.stat().st_mode & 0o077:
+        raise CannotWrite(
+            f"'{directory}' is open to others",
+            why="what is internal lies in a folder that only its owner can enter",
+            instead=f"chmod 700 '{directory}', or name a folder that does not exist yet",
+            where=Place(file=str(directory)),
+        )
+
+
 @contextmanager
-def written_whole(directory: Path) -> Iterator[Path]:
+def written_whole(directory: Path, *, private: bool = False) -> Iterator[Path]:
     """A folder to write into, moved to `directory` at the end; on any refusal, bug or interruption it is gone.
 
-    Files of the same name are replaced one by one, each whole; other files in `directory` stay.
+    Files of the same name are replaced one by one, each whole; other files in `directory` stay. What is `private` is
+    for its owner alone, files and folders.
     """
     check_writable(directory)
     try:
@@ -56,7 +71,7 @@ def written_whole(directory: Path) -> Iterator[Path]:
         raise CannotWrite.because(error, directory) from None
     try:
         yield draft
-        _move(draft, directory)
+        _move(draft, directory, private=private)
     except OSError as error:
         if error.errno in DISK_ERRORS:
             raise CannotWrite.because(error, directory) from None
@@ -86,10 +101,14 @@ def _nearest_standing(directory: Path) -> Path:
     return here
 
 
-def _move(draft: Path, directory: Path) -> None:
-    mask = os.umask(0)
-    os.umask(mask)
-    draft.chmod(0o777 & ~mask)  # a draft is private, what it becomes is like any other folder
+def _move(draft: Path, directory: Path, *, private: bool) -> None:
+    if private:
+        for path in draft.rglob("*"):
+            path.chmod(OWNER_FOLDER if path.is_dir() else OWNER_FILE)
+    else:
+        mask = os.umask(0)
+        os.umask(mask)
+        draft.chmod(0o777 & ~mask)  # a draft is private, what it becomes is like any other folder
     if not directory.exists():
         directory.parent.mkdir(parents=True, exist_ok=True)
         draft.rename(directory)

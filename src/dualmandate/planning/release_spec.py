@@ -243,10 +243,15 @@ def load_release(folder: str | Path) -> Release:
 def carried_program(folder: Path, facts: Mapping[str, Any]) -> ProgramFile:
     """The program that a release carries along, with the bounds that its plan chose."""
     try:
-        bounds = {name: Fraction(bound) for name, bound in facts.get("bounds", {}).items()}
+        bounds, file = (
+            {name: Fraction(bound) for name, bound in facts.get("bounds", {}).items()},
+            facts.get("program_file"),
+        )
     except (AttributeError, TypeError, ValueError, ZeroDivisionError):
         raise damaged(f"the release in '{folder}'", "its release.json does not say which bounds were chosen") from None
-    return read_program(folder / facts["program_file"], bounds)
+    if not isinstance(file, str):
+        raise damaged(f"the release in '{folder}'", "its release.json does not say which program was carried out")
+    return read_program(folder / file, bounds)
 
 
 def _carried_out(folder: Path, facts: Mapping[str, Any]) -> ReleaseSpec:

@@ -140,6 +140,8 @@ def load_plan(path: str | Path) -> SavedPlan:
     plan = SavedPlan(document)
     try:
         shown = [strategy["digest"] for strategy in document["strategies"]]
+        for strategy in document["strategies"]:  # what publishing compares with the strategy's own file
+            _ = strategy["group"], float(strategy["error_coefficient"])
         stated = document["loss"]["exact"], document["loss"]["currency"], document["program"]["account"], shown
         signed = plan.loss.exact(), str(plan.loss.privacy_measure), plan.account, list(plan.strategies.values())
         shown_as_study = document.get("study", is_study(plan.noise))  # plans of earlier versions do not say

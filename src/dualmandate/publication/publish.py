@@ -25,9 +25,8 @@ from dualmandate.publication.beside_data import heed_beside, keep_beside, other_
 from dualmandate.publication.measuring import exact_totals, fingerprint, measure, tabulation_key
 from dualmandate.publication.release_folder import Standing, is_complete, write_measurements, write_release
 from dualmandate.publication.release_spec import ReleaseSpec
-from dualmandate.publication.rules import check_rules
-from dualmandate.publication.sources import Source, check_source
-from dualmandate.publication.tabulating import Tabulated, tabulate
+from dualmandate.publication.sources import Source
+from dualmandate.publication.tabulating import Tabulated, check_readable, tabulate
 
 Told = Callable[[str], None] | None  # is told what is being done
 HERE = "The records were tabulated and measured, and the tables made consistent, on the machine that published."
@@ -100,8 +99,7 @@ class _Work:
 def _check(order: ReleaseSpec, source: Source, ledger: Ledger, out: Path) -> None:
     order.check()
     _check_account(order, ledger)
-    check_rules(order.rules, order.domain, order.protection, checking=False)
-    check_source(source)
+    check_readable(source, order.domain, protection=order.protection, rules=order.rules)
     make_folders(out)
     if not os.access(out, os.W_OK | os.X_OK):
         raise CannotWrite(
@@ -203,21 +201,24 @@ def _make(work: _Work, entry: ReleaseEntry, draft: Path) -> str:
 
     The SHA-256 of its `release.json`.
     """
-    order, secret = work.order, work.ledger.secret(entry.name)
-    if order.engine == "spark":
+    if work.order.engine == "spark":
         return _make_on_cluster(work, entry, draft)
     work.tell("tabulating the records")
-    key, rules = tabulation_key(secret), order.rules
-    tabulated = tabulate(
-        work.source, order.domain, protection=order.protection, rules=rules, key=key, sparse=order.sparse
+    # Handed over without a name here: it is gone as soon as it was measured.
+    return _measure_and_write(work, entry, draft, _tabulated(work, entry), words=HERE)
+
+
+def _tabulated(work: _Work, entry: ReleaseEntry) -> Confidential[Tabulated]:
+    order, key = work.order, tabulation_key(work.ledger.secret(entry.name))
+    return tabulate(
+        work.source, order.domain, protection=order.protection, rules=order.rules, key=key, sparse=order.sparse
     )
-    return _measure_and_write(work, entry, draft, tabulated, words=HERE)
 
 
 def _measure_and_write(
     work: _Work, entry: ReleaseEntry, draft: Path, tabulated: Confidential[Tabulated], *, words: str
 ) -> str:
-    """The steps of `_make` where the whole histogram comes here."""
+    """The steps of `_make` where the whole histogram comes here; no caller keeps it."""
     order, ledger = _told(work.order, words), work.ledger
     secret = ledger.secret(entry.name)
     mac = fingerprint(order, tabulated, secret)
@@ -225,7 +226,7 @@ def _measure_and_write(
     work.tell("measuring")
     measured = tuple(measure(order, tabulated, secret, mac=mac))
     totals = exact_totals(order, tabulated)
-    del tabulated, secret  # nothing below may look at what is confidential
+    del tabulated, secret  # nothing below may look at what is confidential, and memory holds it no longer
     write_measurements(draft, order, measured)
     _reach(work, entry.name, ReleaseState.MEASURED)
     work.tell("estimating, making the tables consistent, writing them")
@@ -243,13 +244,14 @@ def _make_on_cluster(work: _Work, entry: ReleaseEntry, draft: Path) -> str:
     )
 
     division, ledger = divided(work.order), work.ledger
-    secret = ledger.secret(entry.name)
     work.tell("tabulating the records on the cluster")
-    with counted_on_cluster(work.order, work.source, key=tabulation_key(secret)) as histogram:
+    key = tabulation_key(ledger.secret(entry.name))
+    with counted_on_cluster(work.order, work.source, key=key) as histogram:
+        del key  # a worker that reads its part again has it from the cluster
         if not isinstance(division, SubtreeDivision):
             words = f"{histogram.words}; {NOT_IN_SUBTREES.format(why=division)}"
             return _measure_and_write(work, entry, draft, histogram.tabulated(), words=words)
-        order = _told(work.order, f"{histogram.words}; {division.words}")
+        order, secret = _told(work.order, f"{histogram.words}; {division.words}"), ledger.secret(entry.name)
         mac = histogram.fingerprint(secret)
         ledger.bind(entry.name, mac, by=work.by)
         work.tell("measuring on the cluster")

@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -364,12 +365,52 @@ def _facts(folder: Path) -> dict[str, Any]:
     file = folder / RELEASE_FILE
     try:
         facts = json.loads(file.read_bytes())
-        for key, kind in {"files": dict, "tables": list, "groups": list}.items():
-            if facts["schema"] != RELEASE_SCHEMA or not isinstance(facts[key], kind):
-                raise ValueError
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        if facts["schema"] != RELEASE_SCHEMA or not isinstance(facts["files"], dict):
+            raise ValueError
+        _check_form(facts, FORM)
+    except (OSError, ValueError, KeyError, TypeError, ArithmeticError, RecursionError):
         raise _unreadable(folder) from None
     return dict(facts)
+
+
+def _check_form(found: Any, form: Any) -> None:
+    """Raise where what was read has not the keys, or not the kinds of values, that every release has."""
+    if isinstance(form, dict):
+        for key, part in form.items():
+            _check_form(found[key], part)
+    elif isinstance(form, list):
+        if not isinstance(found, list):
+            raise TypeError
+        for each in found:
+            _check_form(each, form[0])
+    elif isinstance(form, re.Pattern):
+        if form.fullmatch(found) is None:
+            raise ValueError
+    elif type(found) is not form:
+        raise TypeError
+
+
+RATIONAL = re.compile(r"[0-9]{1,4000}(/[0-9]{0,3999}[1-9][0-9]{0,3999})?", re.ASCII)
+MEASURE = re.compile("|".join(PrivacyMeasure))
+FORM = {
+    "release": str,
+    "program": str,
+    "plan_digest": str,
+    "account": str,
+    "unit": str,
+    "loss": {"exact": RATIONAL, "currency": MEASURE},
+    "groups": [
+        {
+            "name": str,
+            "tables": [str],
+            "loss": RATIONAL,
+            "rows": int,
+            "measurements": str,
+            "noises": [{"law": str, "parameter": RATIONAL}],
+        }
+    ],
+    "tables": [{"name": str, "unit": str, "columns": [str], "cells": int, "exact": bool, "estimates": str}],
+}
 
 
 def _check_file(folder: Path, name: str, digest: str) -> None:

@@ -1,24 +1,25 @@
 """Where the confidential records lie, and every source as a table of one SQL engine.
 
-A source is a name and a form; nothing is opened by making one. Files that the engine reads by itself are left to it,
-all others are a stream of Arrow batches: tables of SQL databases are streamed from the server and never written to;
-files of SAS, Stata and SPSS are read some records at a time.
+A source is a name and a form; nothing is opened by making one. Each is a stream of Arrow batches of the columns that
+are wanted and of no others: tables of SQL databases are streamed from the server and never written to; files are read
+some records at a time. What one record can do wrong stays with that record: see `unreadable`.
 """
 
 from __future__ import annotations
 
-import csv
+import codecs
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
-from decimal import Decimal
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dualmandate.errors import UnreadableSource
+from dualmandate.publication.csv_lines import csv_batches, csv_layout
+from dualmandate.publication.unreadable import UNREADABLE, cleaned, cleaned_schema, column_of
 from dualmandate.publication.wall import guarded
 
 if TYPE_CHECKING:
@@ -47,7 +48,8 @@ class ParquetFile(_File):
 class CsvFile(_File):
     """A CSV file: UTF-8 text, a header, one line a record, double quotes around values that need them.
 
-    Every value is read as the text that stands there (codes keep their leading zeros); an empty one is not there.
+    Every value is read as the text that stands there (codes keep their leading zeros); an empty one is not there. A
+    record ends with its line, also within quotes: otherwise one quote too many would swallow the records after it.
     """
 
     delimiter: str = ","
@@ -138,11 +140,15 @@ class SourceColumns:
 
 @dataclass(frozen=True)
 class Stream:
-    """Records as they come: the columns asked for, and batches of them, once. `rows` is how many, where it is known."""
+    """Records as they come: the columns asked for, and batches of them, once. `rows` is how many, where it is known.
+
+    `share` is how much of the source was read (0 to 1), where it knows that better.
+    """
 
     schema: pyarrow.Schema
     batches: Iterator[pyarrow.RecordBatch]
     rows: int | None = None
+    share: Callable[[], float] | None = None
 
 
 def no_column(name: str) -> UnreadableSource:
@@ -155,11 +161,19 @@ def no_column(name: str) -> UnreadableSource:
 
 
 def chosen(wanted: Sequence[str], there: Sequence[str]) -> list[str]:
-    """The wanted columns, each once; refused where one is not there."""
-    absent = next((name for name in wanted if name not in there), None)
-    if absent is not None:
-        raise no_column(absent)
-    return list(dict.fromkeys(wanted))
+    """The wanted columns, each once, or all where none is named; refused where one is not there, or there twice."""
+    for name in wanted:
+        if (found := there.count(name)) != 1:
+            raise no_column(name) if not found else _several_columns(name)
+    return list(dict.fromkeys(wanted or there))
+
+
+def _several_columns(name: str) -> UnreadableSource:
+    return UnreadableSource(
+        f"the source has several columns '{name}'",
+        why="nobody can tell which of them is meant",
+        instead="name each column once",
+    )
 
 
 def not_installed(package: str, what: str, extra: str) -> UnreadableSource:
@@ -181,9 +195,9 @@ def text(words: str) -> str:
     return "'" + words.replace("'", "''") + "'"
 
 
-LONGEST_HEADER = 2**20  # The first line of a CSV file has at most so many characters.
 STREAM = "streamed"
-DATABASE_ROWS, FILE_ROWS = 20_000, 200_000  # So many are read at a time.
+DATABASE_ROWS, FILE_ROWS, PARQUET_ROWS = 20_000, 200_000, 2**17  # So many are read at a time.
+PARQUET_BUFFER = 2**20  # Bytes of a column that are read at a time.
 MOST_DIGITS = 38  # A decimal number with a declared precision has at most so many.
 
 
@@ -217,28 +231,75 @@ def check_source(source: Source) -> None:
 def opened(
     source: Source, connection: duckdb.DuckDBPyConnection, wanted: Sequence[str], *, counted: bool
 ) -> Iterator[SourceColumns]:
-    """The source as a table that can be read once, with the columns that are wanted.
+    """The source as a table that can be read once, with the columns that are wanted (all, where none is named).
 
     `counted` asks a source to find out how many records it has, for progress.
     """
-    if isinstance(source, ParquetFile | CsvFile):
-        # The names of folders are no columns: they would be read as text beside the file's own.
-        parquet = f"read_parquet({_place(source)}, hive_partitioning = false)"
-        table = parquet if isinstance(source, ParquetFile) else _csv(source)
-        yield SourceColumns(table, _described(connection, table))
-    elif isinstance(source, SparkTable):
-        raise UnreadableSource(
-            f"'{source.name}' is a table of Spark",
-            why="it lies on a cluster, and records do not leave it",
-            instead='state engine = "spark", which tabulates where the records are',
-        )
+    with _records(source, wanted, counted=counted) as stream:
+        yield offered(stream, connection)
+
+
+@contextmanager
+def outlined(source: Source, connection: duckdb.DuckDBPyConnection, wanted: Sequence[str]) -> Iterator[SourceColumns]:
+    """The columns that are wanted, without a record; what only a whole source can be is refused here.
+
+    The pages of a file are read to their end, so that a damaged one is found; what is in them is not looked at. A CSV
+    file has none that could be damaged, and a database answers for its own.
+    """
+    if isinstance(source, DatabaseTable):
+        with _connected(source) as database:
+            schema = _schema_of_table(_wanted_types(source, database, wanted), database.dialect.name)
     else:
-        if isinstance(source, DatabaseTable):
-            records: AbstractContextManager[Stream] = records_of_table(source, wanted, counted=counted)
-        else:
-            records = records_of_file(source, wanted)
-        with records as stream:
-            yield offered(stream, connection)
+        with _records(source, wanted, counted=False) as stream:
+            schema = stream.schema
+            if not isinstance(source, CsvFile):
+                for _ in stream.batches:
+                    pass
+    yield offered(Stream(schema, iter(())), connection)
+
+
+def _records(source: Source, wanted: Sequence[str], *, counted: bool) -> AbstractContextManager[Stream]:
+    if isinstance(source, DatabaseTable):
+        return records_of_table(source, wanted, counted=counted)
+    if isinstance(source, ParquetFile):
+        return _records_of_parquet(source, wanted)
+    if isinstance(source, CsvFile):
+        return _records_of_csv(source, wanted)
+    if isinstance(source, StatisticalFile):
+        return records_of_file(source, wanted)
+    raise UnreadableSource(
+        f"'{source.name}' is a table of Spark",
+        why="it lies on a cluster, and records do not leave it",
+        instead='state engine = "spark", which tabulates where the records are',
+    )
+
+
+@contextmanager
+def _records_of_csv(source: CsvFile, wanted: Sequence[str]) -> Iterator[Stream]:
+    path, read = Path(source.path), 0
+    layout = csv_layout(path, source.delimiter, lambda there: chosen(wanted, list(there)))
+    size = max(path.stat().st_size, 1)
+
+    def told(done: int) -> None:
+        nonlocal read
+        read = done
+
+    yield Stream(layout.schema, csv_batches(path, layout, told), share=lambda: min(read / size, 1.0))
+
+
+@contextmanager
+def _records_of_parquet(source: ParquetFile, wanted: Sequence[str]) -> Iterator[Stream]:
+    """Pages of the wanted columns, each read when its turn comes; texts are not believed to be such."""
+    import pyarrow
+    from pyarrow import parquet
+
+    with parquet.ParquetFile(Path(source.path), pre_buffer=False, buffer_size=PARQUET_BUFFER) as file:
+        names = chosen(wanted, file.schema_arrow.names)
+        schema = pyarrow.schema([file.schema_arrow.field(name) for name in names])
+        # A dot in a name would mean a column within another: what comes too much is left.
+        read = file.iter_batches(PARQUET_ROWS, columns=names, use_threads=False)
+        batches = (cleaned(batch.select(names)) for batch in read)
+        yield Stream(cleaned_schema(schema), batches, file.metadata.num_rows)
 
 
 def offered(stream: Stream, connection: duckdb.DuckDBPyConnection) -> SourceColumns:
@@ -258,7 +319,7 @@ def offered(stream: Stream, connection: duckdb.DuckDBPyConnection) -> SourceColu
     types = _described(connection, "no_records")
     connection.register(STREAM, pyarrow.RecordBatchReader.from_batches(stream.schema, told()))
     rows = stream.rows
-    share: Callable[[], float] | None = None if not rows else lambda: min(read / rows, 1.0)
+    share = stream.share or (lambda: min(read / rows, 1.0) if rows else 1.0)
     return SourceColumns(STREAM, types, share)
 
 
@@ -266,35 +327,6 @@ def _described(connection: duckdb.DuckDBPyConnection, table: str) -> dict[str, s
     """The columns of a table and their types; what is in them is not read."""
     described = connection.execute(f"DESCRIBE SELECT * FROM {table}").fetchall()
     return {str(row[0]): str(row[1]) for row in described}
-
-
-def headings(source: CsvFile) -> list[str]:
-    """The columns of a CSV file, by its first line."""
-    with Path(source.path).open(encoding="utf-8-sig", newline="") as opened:
-        names = next(csv.reader([opened.readline(LONGEST_HEADER)], delimiter=source.delimiter, strict=True), [])
-    if len({name.casefold() for name in names}) != len(names) or not all(names):
-        raise UnreadableSource(
-            f"the columns of '{source.name}' have no names of their own",
-            why="a column is found by its name, small and capital letters being the same",
-            instead="name each column once, in the first line",
-        )
-    return names
-
-
-def _csv(source: CsvFile) -> str:
-    names = headings(source)
-    types = ", ".join(f"{text(name)}: 'VARCHAR'" for name in names)
-    # Nothing is guessed from the data: what a guess depends on would be a value.
-    return (
-        f"read_csv({_place(source)}, columns = {{{types}}}, auto_detect = false, header = true, "
-        f"delim = {text(source.delimiter)}, quote = '\"', escape = '\"', nullstr = '', hive_partitioning = false)"
-    )
-
-
-def _place(source: ParquetFile | CsvFile) -> str:
-    """The path, with the characters that would name several files taken as they are written."""
-    path = str(Path(source.path).absolute())
-    return text("".join(f"[{letter}]" if letter in "*?[" else letter for letter in path))
 
 
 @contextmanager
@@ -307,15 +339,16 @@ def records_of_table(source: DatabaseTable, wanted: Sequence[str], *, counted: b
 
     schema_name, name = _parts(source)
     with _connected(source) as connection:
-        types = _columns(source, connection)
-        names = chosen(wanted, list(types))
+        types = _wanted_types(source, connection, wanted)
+        names = list(types)
         table = sql.table(sql.quoted_name(name, quote=True), *(sql.column(each) for each in names), schema=schema_name)
+        _keep_to_one_value(connection)
         count = sql.select(sql.func.count()).select_from(table)
         rows = connection.execute(count).scalar_one() if counted else None
         records = sql.select(*(table.c[each].label(f"column_{n}") for n, each in enumerate(names)))
         read = connection.execution_options(yield_per=DATABASE_ROWS).execute(records)
         try:
-            yield _stream({each: types[each] for each in names}, read, rows)
+            yield _stream(types, read, rows, connection.dialect.name)
         finally:
             with suppress(sql.exc.SQLAlchemyError):  # gone away already
                 read.close()
@@ -365,6 +398,35 @@ def _columns(source: DatabaseTable, connection: sqlalchemy.Connection) -> dict[s
     return {str(one["name"]): one["type"] for one in described}
 
 
+def _wanted_types(source: DatabaseTable, connection: sqlalchemy.Connection, wanted: Sequence[str]) -> dict[str, Any]:
+    types = _columns(source, connection)
+    return {name: types[name] for name in chosen(wanted, list(types))}
+
+
+def _keep_to_one_value(connection: sqlalchemy.Connection) -> None:
+    """From here on the driver does not give up on a value: texts come as bytes, odd dates as nothing."""
+    driver: Any = connection.connection.driver_connection
+    if connection.dialect.name == "sqlite":
+        driver.text_factory = bytes
+    elif connection.dialect.driver == "psycopg":
+        from psycopg import DataError
+        from psycopg.types.datetime import DateLoader
+
+        class PlainDate(DateLoader):
+            """Python knows no date before the year 1, after 9999, or at infinity."""
+
+            def load(self, data: Any) -> Any:
+                try:
+                    return super().load(data)
+                except DataError:
+                    return OTHER_DATE
+
+        driver.adapters.register_loader("date", PlainDate)
+
+
+OTHER_DATE = "a date of another kind"  # Stands for one that cannot be written as a date.
+
+
 def _parts(source: DatabaseTable) -> tuple[str | None, str]:
     """The schema, if one is named, and the table."""
     schema_name, _, name = source.table.rpartition(".")
@@ -392,68 +454,67 @@ def _engine(source: DatabaseTable) -> sqlalchemy.Engine:
     )
 
 
-def _stream(types: dict[str, Any], read: Any, rows: int | None) -> Stream:
+def _schema_of_table(types: Mapping[str, Any], dialect: str) -> pyarrow.Schema:
     import pyarrow
+
+    fields = [(name, _arrow_type(kind, dialect)) for name, kind in types.items()]
+    return pyarrow.schema([*fields, (UNREADABLE, pyarrow.bool_())])
+
+
+def _stream(types: Mapping[str, Any], read: Any, rows: int | None, dialect: str) -> Stream:
     import sqlalchemy as sql
 
-    schema = pyarrow.schema([(name, _arrow_type(kind)) for name, kind in types.items()])
+    schema = _schema_of_table(types, dialect)
     padded = [isinstance(kind, sql.CHAR) for kind in types.values()]  # filled up with blanks that mean nothing
 
     def batches() -> Iterator[pyarrow.RecordBatch]:
         for part in read.partitions():
-            columns = [
-                _column([row[number] for row in part], field.type, padded=padded[number])
-                for number, field in enumerate(schema)
-            ]
-            yield pyarrow.record_batch(columns, schema=schema)
+            yield _batch(
+                [_unpadded(each, blanks) for each, blanks in zip(zip(*part, strict=True), padded, strict=True)], schema
+            )
 
     return Stream(schema, batches(), rows)
 
 
-def _arrow_type(kind: Any) -> pyarrow.DataType:
+def _unpadded(values: Sequence[Any], padded: bool) -> Sequence[Any]:
+    return [value.rstrip(" ") if isinstance(value, str) else value for value in values] if padded else values
+
+
+def _batch(values: Sequence[Sequence[Any]], schema: pyarrow.Schema) -> pyarrow.RecordBatch:
+    """Columns of Python values, and the marks of records with one that is none of its column's."""
+    import pyarrow
+
+    columns, marks = [], [False] * len(values[0])
+    for each, field_of in zip(values, schema, strict=False):
+        column, bad = column_of(each, field_of.type)
+        columns.append(column)
+        for place in bad:
+            marks[place] = True
+    return pyarrow.record_batch([*columns, pyarrow.array(marks, pyarrow.bool_())], schema=schema)
+
+
+def _arrow_type(kind: Any, dialect: str) -> pyarrow.DataType:
     """The type of a declared column; one without values that levels could be compared with is no value at all."""
     import pyarrow
     import sqlalchemy as sql
 
+    loose = dialect == "sqlite"  # it keeps dates as text, and decimal numbers as floats
     if isinstance(kind, sql.Boolean):
         return pyarrow.bool_()
     if isinstance(kind, sql.Integer):
         return pyarrow.int64()
-    if isinstance(kind, sql.Float):
+    if isinstance(kind, sql.Float) or (loose and isinstance(kind, sql.Numeric)):
         return pyarrow.float64()
     if isinstance(kind, sql.Numeric):
         digits = kind.precision
         return pyarrow.decimal128(digits, kind.scale or 0) if digits and digits <= MOST_DIGITS else pyarrow.string()
     if isinstance(kind, sql.Date):
-        return pyarrow.date32()
+        return pyarrow.string() if loose else pyarrow.date32()
     return pyarrow.string() if isinstance(kind, sql.String | sql.Uuid) else pyarrow.binary()
 
 
-def _column(values: list[Any], kind: pyarrow.DataType, *, padded: bool) -> pyarrow.Array:
-    import pyarrow
-
-    if pyarrow.types.is_decimal(kind):
-        values = [None if _is_no_number(value) else value for value in values]
-    elif pyarrow.types.is_string(kind):
-        values = [_text(value, padded=padded) for value in values]
-    elif pyarrow.types.is_binary(kind):
-        values = [None] * len(values)
-    return pyarrow.array(values, kind)
-
-
-def _is_no_number(value: Any) -> bool:
-    return isinstance(value, Decimal) and value.is_nan()
-
-
-def _text(value: Any, *, padded: bool) -> str | None:
-    if value is None or _is_no_number(value):
-        return None
-    if isinstance(value, Decimal):
-        return format(value, "f")
-    return str(value).rstrip(" ") if padded else str(value)
-
-
 Read = Callable[..., tuple[dict[str, list[Any]], Any]]  # values by column, and what the file says of itself
+BAD_BYTES = b"\xff"  # Stands for a text that is none.
 NUMBERS = {"int8": "int8", "int16": "int16", "int32": "int32", "float": "float32", "double": "float64"}
 
 
@@ -466,9 +527,10 @@ def records_of_file(source: StatisticalFile, wanted: Sequence[str]) -> Iterator[
     _, facts = read(metadataonly=True)
     names = chosen(wanted, facts.column_names)
     kinds = [NUMBERS.get(facts.readstat_variable_types[name], "string") for name in names]
-    schema = pyarrow.schema(list(zip(names, kinds, strict=True)))
+    schema = pyarrow.schema([*zip(names, kinds, strict=True), (UNREADABLE, pyarrow.bool_())])
     rows = facts.number_rows if facts.number_rows and facts.number_rows > 0 else None
-    yield Stream(schema, _batches(read, schema, source, rows), rows)
+    encoding = codecs.lookup(facts.file_encoding or "utf-8").name
+    yield Stream(schema, _batches(partial(read, encoding=EVERY_BYTE), schema, source, rows, encoding), rows)
 
 
 def _reader(path: Path) -> Read:
@@ -484,22 +546,18 @@ def _reader(path: Path) -> Read:
 
 
 def _batches(
-    read: Read, schema: pyarrow.Schema, source: StatisticalFile, rows: int | None
+    read: Read, schema: pyarrow.Schema, source: StatisticalFile, rows: int | None, encoding: str
 ) -> Iterator[pyarrow.RecordBatch]:
-    import pyarrow
-
-    first = 0
+    names, first = [_as_bytes(name, encoding) for name in schema.names[:-1]], 0
     while rows is None or first < rows:
-        values, _ = read(usecols=schema.names, row_offset=first, row_limit=FILE_ROWS)
-        # An empty text is how these files write that nothing is there.
+        values, _ = read(usecols=names, row_offset=first, row_limit=FILE_ROWS)
         present = [
-            [each or None for each in values[field.name]] if field.type == "string" else values[field.name]
-            for field in schema
+            [_decoded(each, encoding) for each in values[name]] if field.type == "string" else values[name]
+            for name, field in zip(names, schema, strict=False)
         ]
-        columns = [pyarrow.array(each, field.type) for each, field in zip(present, schema, strict=True)]
-        found = len(columns[0])
+        found = len(present[0])
         if found:
-            yield pyarrow.record_batch(columns, schema=schema)
+            yield _batch(present, schema)
         first += found
         if found < FILE_ROWS:
             break
@@ -509,3 +567,23 @@ def _batches(
             why="its head promises more records than there are",
             instead="copy the file again and compare its size",
         )
+
+
+# The reader gives up on a file with a byte that its encoding does not have; in this one every byte is a letter.
+EVERY_BYTE = "LATIN1"
+
+
+def _as_bytes(words: str, encoding: str) -> str:
+    """A text as it looks where every byte is taken for a letter."""
+    return words.encode(encoding).decode(EVERY_BYTE)
+
+
+def _decoded(value: Any, encoding: str) -> Any:
+    """The text that was meant, or its bytes where they are none; an empty one is how these files write that none is."""
+    if not isinstance(value, str) or value == "":
+        return value or None
+    written = value.encode(EVERY_BYTE)
+    try:
+        return written.decode(encoding)
+    except UnicodeDecodeError:
+        return BAD_BYTES

@@ -23,7 +23,17 @@ from dualmandate.population import Attribute, Confidential, Domain, GridLevels, 
 from dualmandate.population.arrays import Booleans, Integers
 from dualmandate.population.domain import dense_shape
 from dualmandate.publication.rules import AttributeRule, Rules, ValueRule, check_rules
-from dualmandate.publication.sources import Source, SourceColumns, SparkTable, check_source, opened, quoted, text
+from dualmandate.publication.sources import (
+    Source,
+    SourceColumns,
+    SparkTable,
+    check_source,
+    opened,
+    outlined,
+    quoted,
+    text,
+)
+from dualmandate.publication.unreadable import UNREADABLE
 from dualmandate.publication.wall import connected, executed, guarded
 from dualmandate.workload import Factor, Identity, Table, Total
 from dualmandate.workload.factor import Groups, Row
@@ -85,6 +95,26 @@ def check(
             return findings_of(spec, marks(found, spec, connection, progress=progress))
 
     return Confidential("findings of a check", guarded(work, name=source.name))
+
+
+def check_readable(source: Source, domain: Domain, *, protection: Protection, rules: Rules) -> None:
+    """Refuse what only a whole source can be, before anything is spent: no such column, another kind, damaged.
+
+    Nothing that depends on the value of a record is found here, and nothing that is found later does.
+    """
+    spec = checked_spec(domain, protection, rules, bytes(KEY_BYTES), checking=False)
+    check_source(source)
+
+    def work() -> None:
+        if isinstance(source, SparkTable):
+            from dualmandate.publication.spark.tabulating import check_columns
+
+            check_columns(source, spec)
+            return
+        with connected() as connection, outlined(source, connection, spec.columns) as found:
+            records_sql(found, spec, connection)
+
+    guarded(work, name=source.name)
 
 
 # SQL types of the engine, by what a value of them can be compared with.
@@ -169,7 +199,9 @@ def records_sql(found: SourceColumns, spec: TabulationSpec, connection: DuckDBPy
     import pyarrow
 
     attributes, joins = spec.domain.attributes, []
-    codes, wanted = [f"{_unit(found, spec.protection)} AS unit"], ["unit", "records"]
+    unreadable = f"source.{quoted(UNREADABLE)}" if UNREADABLE in found.types else "false"
+    codes = [f"{_unit(found, spec.protection)} AS unit", f"{unreadable} AS unreadable"]
+    wanted = ["unit", "records", "unreadable"]
     for number, attribute in enumerate(attributes):
         place = placement(attribute, found.type_of(attribute.name), number)
         codes.append(f"{place.code} AS code_{number}")
@@ -242,7 +274,7 @@ def marks(
 
 def _marked(reading: str, spec: TabulationSpec) -> str:
     numbers = range(len(spec.domain.attributes))
-    marks = [*(f"outside_{n}" for n in numbers), *(f"null_{n}" for n in numbers), "impossible"]
+    marks = [*(f"outside_{n}" for n in numbers), *(f"null_{n}" for n in numbers), "unreadable", "impossible"]
     of_unit = [f"sum(records) FILTER (WHERE {mark}) AS {mark}" for mark in marks]
     of_unit.append("sum(records) FILTER (WHERE cell IS NOT NULL) AS kept")
     units = f"SELECT unit, sum(records) AS records, {', '.join(of_unit)} FROM ({reading}) GROUP BY unit"
@@ -256,12 +288,12 @@ def _marked(reading: str, spec: TabulationSpec) -> str:
 
 
 def findings_of(spec: TabulationSpec, counts: Iterable[int]) -> CheckFindings:
-    """What the sums of a check say: records, outside and null by attribute, impossible, unidentified, excess."""
+    """What the sums say: records, outside and null by attribute, unreadable, impossible, unidentified, excess."""
     names = spec.domain.names
     records, *rest = (int(count) for count in counts)
     outside = dict(zip(names, rest, strict=False))
     null = dict(zip(names, rest[len(names) :], strict=False))
-    impossible, unidentified, excess = rest[-3:]
+    unreadable, impossible, unidentified, excess = rest[-4:]
     rules = {attribute.name: spec.rules.of(attribute) for attribute in spec.domain.attributes}
     refused = tuple(
         name
@@ -271,7 +303,7 @@ def findings_of(spec: TabulationSpec, counts: Iterable[int]) -> CheckFindings:
     )
     if not spec.identified:
         unidentified = excess = 0
-    return CheckFindings(records, outside, null, impossible, unidentified, excess, refused)
+    return CheckFindings(records, unreadable, outside, null, impossible, unidentified, excess, refused)
 
 
 def _whole(connection: DuckDBPyConnection, statement: str) -> int:
@@ -505,6 +537,7 @@ class CheckReport:
             rows.append((name, f"{found.outside[name]:,}", rule.outside, f"{found.null[name]:,}", rule.null))
         moved = self.rules.unknown_where_impossible
         lines = [WARNING, "", f"{found.records_read:,} records read from '{self.source}'", "", *_laid_out(rows), ""]
+        lines.append(f"with a value that could not be read: {found.unreadable:,} (that value is not there)")
         fate = "left out" if moved is None else f"'{moved}' becomes unknown where that is possible"
         lines.append(f"in structural zeros: {found.impossible:,} ({fate})")
         if self.protection.identifier is not None:
@@ -563,11 +596,13 @@ class Tabulated:
 class CheckFindings:
     """What a curator's check counted, in records; for the eyes of those inside the wall.
 
-    `outside` and `null` count every record by attribute, before any rule; `impossible`, `unidentified` and `excess`
-    count records that the rules before them had kept, in this order.
+    `unreadable` counts records with a value that could not be read, which is then one that is not there; `outside` and
+    `null` count every record by attribute, before any rule; `impossible`, `unidentified` and `excess` count records
+    that the rules before them had kept, in this order.
     """
 
     records_read: int = field(repr=False)
+    unreadable: int = field(repr=False)
     outside: Mapping[str, int] = field(repr=False)
     null: Mapping[str, int] = field(repr=False)
     impossible: int = field(repr=False)  # in a structural zero

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 LARGEST_MEMORY = "500MB"  # Sorting and grouping take no more; beyond it, a private folder on disk.
 SPILL = "dualmandate-spill-"
+BEGUN = "dualmandate-begun-"  # so it is called until it is held: nothing is in it
 SECONDS_TO_BEGIN = 60  # A folder is made and held within this time: younger ones may be about to be used.
 SECONDS_BETWEEN = 0.1  # A progress callback is called no more often.
 
@@ -73,15 +74,20 @@ def connected(*, threads: int | None = None) -> Iterator[duckdb.DuckDBPyConnecti
 @contextmanager
 def spill_folder() -> Iterator[Path]:
     """A folder only its owner can enter, held while it is used; those that killed processes left are removed first."""
-    for left in Path(tempfile.gettempdir()).glob(f"{SPILL}*"):
+    temporary = Path(tempfile.gettempdir())
+    for left in (*temporary.glob(f"{SPILL}*"), *temporary.glob(f"{BEGUN}*")):
         with suppress(OSError), _held(left) as state:
-            if state.st_uid == os.geteuid() and time.time() - state.st_mtime > SECONDS_TO_BEGIN:
+            old = time.time() - state.st_mtime > SECONDS_TO_BEGIN
+            if state.st_uid == os.geteuid() and (old or left.name.startswith(SPILL)):
                 shutil.rmtree(left)
-    folder = Path(tempfile.mkdtemp(prefix=SPILL))
+    begun = Path(tempfile.mkdtemp(prefix=BEGUN))
+    folder = begun.with_name(begun.name.replace(BEGUN, SPILL))
     try:
-        with _held(folder):
+        with _held(begun):
+            begun.rename(folder)  # whoever finds it under this name finds it held
             yield folder
     finally:
+        shutil.rmtree(begun, ignore_errors=True)
         shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import gc
 import json
 import os
 import shutil
@@ -15,6 +16,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pyarrow as pa
@@ -28,10 +30,14 @@ from dualmandate.ledger import ledger as ledger_module
 from dualmandate.mechanism.strategy import strategy_file
 from dualmandate.mechanism.strategy.strategy_file import strategy_digest
 from dualmandate.planning.program import Program, load
+from dualmandate.population import Confidential, Histogram
+from dualmandate.publication import Tabulated, wall
 from dualmandate.publication import publish as publishing
-from dualmandate.publication import wall
+from dualmandate.publication.release_folder import write_release
+from dualmandate.publication.tabulating import KEY_BYTES
 
 COST = Fraction(town.EPSILON)
+HELD = (Confidential, Tabulated, Histogram)
 RESUMING = """
 import os, sys
 from dualmandate.apps.cli import app
@@ -344,12 +350,13 @@ def test_what_killed_processes_spilled_is_removed(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    dead, held, young = (tmp_path / f"{wall.SPILL}{name}" for name in ("dead", "held", "young"))
-    for left in (dead, held, young):
+    dead, held = (tmp_path / f"{wall.SPILL}{name}" for name in ("dead", "held"))
+    old, young = (tmp_path / f"{wall.BEGUN}{name}" for name in ("old", "young"))
+    for left in (dead, held, old, young):
         left.mkdir()
-        (left / "spilled").write_text(town.CANARY, encoding="utf-8")
-        if left is not young:
-            os.utime(left, (0, 0))
+        if left not in (old, young):
+            (left / "spilled").write_text(town.CANARY, encoding="utf-8")
+    os.utime(old, (0, 0))
     handle = os.open(held, os.O_RDONLY)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)
@@ -364,6 +371,26 @@ def test_what_killed_processes_spilled_is_removed(
             assert mine.exists()
             assert other != mine
     assert {path for path in tmp_path.iterdir() if path != folder} == {young}
+
+
+def test_secrets_and_counts_are_in_memory_no_longer_than_needed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While tables are made, nothing holds the records' counts, the release's secret, or a key made of it."""
+    seen = list[object]()
+    earlier = {id(each) for each in gc.get_objects() if isinstance(each, HELD)}
+
+    def watched(*words: Any, **named: Any) -> str:
+        gc.collect()
+        seen.extend(each for each in gc.get_objects() if isinstance(each, HELD) and id(each) not in earlier)
+        frame: FrameType | None = sys._getframe()
+        while frame is not None:
+            keys = [each for each in frame.f_locals.values() if isinstance(each, bytes) and len(each) == KEY_BYTES]
+            seen.extend(keys if "dualmandate" in frame.f_code.co_filename else [])
+            frame = frame.f_back
+        return write_release(*words, **named)
+
+    monkeypatch.setattr(publishing, "write_release", watched)
+    published(folder)
+    assert seen == []
 
 
 def test_a_newer_ledger_is_left_alone(folder: Path) -> None:

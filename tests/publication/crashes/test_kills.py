@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import random
-import shutil
 import signal
 import subprocess
 import sys
@@ -75,31 +74,41 @@ def test_a_full_disk_is_survived(root: Path, prepared: Path, tell: Tell) -> None
     assert landed.total() >= 12
 
 
-def test_killed_processes_are_resumed(prepared: Path, tmp_path: Path, tell: Tell) -> None:
-    """The command itself, with its own secrets and clock, killed a while after some state was seen in its ledger."""
-    chance, landed = random.Random(11), Counter[str]()
-    for number in range(3 * PROCESSES):
-        folder = tmp_path / str(number)
-        shutil.copytree(prepared, folder)
-        process = started(folder)
-        while process.poll() is None and state_of(folder) != AIMS[number % len(AIMS)]:
-            time.sleep(0.01)
-        time.sleep(chance.uniform(0, 0.02))
-        process.kill()
-        said, _ = process.communicate()
-        if process.returncode == -signal.SIGKILL:
-            left = state_of(folder)
-            landed[left] += 1
-            resumed = started(folder, *([] if left == NOTHING else ["--resume", RELEASE]))
-            said += resumed.communicate()[0]
-            assert resumed.returncode == 0, said
-            check_published(folder)
-        town.assert_silent(said)
-        shutil.rmtree(folder)
-        if landed.total() == PROCESSES:
-            break
+def test_killed_processes_are_resumed(prepared: Path, tell: Tell) -> None:
+    landed = kill_commands(prepared, PROCESSES)
     tell(f"kills of `dualmandate publish`: {by_state(landed)}")
     assert landed.total() == PROCESSES
+
+
+def kill_commands(prepared: Path, wanted: int) -> Counter[str]:
+    """The command itself, with its own secrets and clock, killed a while after some state was seen in its ledger.
+
+    Each is resumed, and then has happened once; how many were killed in which state.
+    """
+    chance, landed = random.Random(11), Counter[str]()
+    for number in range(3 * wanted):
+        aim = AIMS[number % len(AIMS)]
+        with town.copied(prepared, f"process-{number}") as folder:
+            process = started(folder)
+            while process.poll() is None and state_of(folder) != aim:
+                time.sleep(0.01)
+            # Before anything is recorded there is longest to hit.
+            time.sleep(chance.uniform(0, 3.0 if aim == NOTHING else 0.1))
+            process.kill()
+            said, _ = process.communicate()
+            if process.returncode == -signal.SIGKILL:
+                left = state_of(folder)
+                landed[left] += 1
+                charged = town.the_ledger(folder).spent(town.ACCOUNT)
+                assert charged == (0 if left == NOTHING else COST)
+                resumed = started(folder, *([] if left == NOTHING else ["--resume", RELEASE]))
+                said += resumed.communicate()[0]
+                assert resumed.returncode == 0, said
+                check_published(folder)
+            town.assert_silent(said)
+        if landed.total() == wanted:
+            break
+    return landed
 
 
 def started(folder: Path, *words: str) -> subprocess.Popen[str]:

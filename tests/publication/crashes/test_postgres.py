@@ -12,7 +12,17 @@ import psycopg
 import pytest
 from tests.publication.crashes import town
 from tests.publication.crashes.kills import AFTER
-from tests.publication.crashes.test_kills import FULL, KILLS, LEAST, STATES, Tell, by_state, counted
+from tests.publication.crashes.test_kills import (
+    FULL,
+    KILLS,
+    LEAST,
+    PROCESSES,
+    STATES,
+    Tell,
+    by_state,
+    counted,
+    kill_commands,
+)
 
 from dualmandate.ledger import Ledger, ReleaseState
 from dualmandate.publication import publish as publishing
@@ -60,6 +70,13 @@ def test_kills_by_the_clock_are_survived(root: Path, elsewhere: Path, tell: Tell
     tell(f"kills of a publication by the clock, ledger in PostgreSQL: {by_state(landed)}")
     assert landed.total() >= kills
     assert all(landed[state] >= least for state in STATES)
+
+
+@pytest.mark.slow
+def test_killed_processes_are_resumed(elsewhere: Path, tell: Tell) -> None:
+    landed = kill_commands(elsewhere, PROCESSES)
+    tell(f"kills of `dualmandate publish`, ledger in PostgreSQL: {by_state(landed)}")
+    assert landed.total() == PROCESSES
 
 
 def renamed(postgres_server: Path, old: str, new: str) -> None:

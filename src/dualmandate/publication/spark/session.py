@@ -23,6 +23,7 @@ from dualmandate.publication.sources import not_installed
 if TYPE_CHECKING:
     import pyarrow
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 # What a cluster must be set to, besides `spark.authenticate.secret` on each of its machines.
 SEALED = {
@@ -80,7 +81,9 @@ def check_sealed(session: SparkSession) -> None:
         )
 
 
-def map_batches(frame: DataFrame, kernel: Callable[[Batches], Batches], schema: str, *, name: str) -> DataFrame:
+def map_batches(
+    frame: DataFrame, kernel: Callable[[Batches], Batches], schema: str | StructType, *, name: str
+) -> DataFrame:
     """The frame that a kernel makes of each partition; what it fails with stays on the worker."""
 
     def guarded_kernel(batches: Batches) -> Batches:

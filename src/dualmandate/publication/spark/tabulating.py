@@ -14,6 +14,7 @@ import numpy as np
 
 from dualmandate.errors import UnreadableSource
 from dualmandate.population.arrays import Integers
+from dualmandate.publication.csv_lines import csv_layout
 from dualmandate.publication.sources import (
     CsvFile,
     ParquetFile,
@@ -22,11 +23,11 @@ from dualmandate.publication.sources import (
     SparkTable,
     Stream,
     chosen,
-    headings,
     offered,
 )
 from dualmandate.publication.spark.session import Batches, gathered, map_batches, partitions, quiet, running_session
 from dualmandate.publication.tabulating import Counted, TabulationSpec, counted, marks, records_sql
+from dualmandate.publication.unreadable import UNREADABLE, cleaned, cleaned_schema
 from dualmandate.publication.wall import connected
 
 if TYPE_CHECKING:
@@ -105,7 +106,8 @@ def _of_part(batches: Batches, work: Callable[[SourceColumns, DuckDBPyConnection
     if first is None:
         return
     with connected(threads=1) as connection:  # Spark has one such worker a core
-        found = work(offered(Stream(first.schema, chain([first], batches)), connection), connection)
+        clean = (cleaned(batch) for batch in chain([first], batches))
+        found = work(offered(Stream(cleaned_schema(first.schema), clean), connection), connection)
     yield pyarrow.record_batch(found)
 
 
@@ -123,7 +125,7 @@ def check_table(source: SparkTable, spec: TabulationSpec) -> list[int]:
 
     parts = _together(session, records(session, source, spec), spec)
     found = gathered(map_batches(parts, kernel, "place long, number long", name=source.table))
-    sums = np.zeros(2 * len(spec.domain.attributes) + 4, dtype=np.int64)
+    sums = np.zeros(2 * len(spec.domain.attributes) + 5, dtype=np.int64)
     np.add.at(sums, found.column("place").to_numpy(), found.column("number").to_numpy())
     return [int(number) for number in sums]
 
@@ -132,9 +134,10 @@ def records(session: SparkSession, source: Readable, spec: TabulationSpec) -> Da
     """The wanted columns of the source; what its declared types cannot serve is refused before a record is read."""
     import pyspark.sql.functions as sql
 
-    table = _table(session, source)
+    table = _csv(session, source, spec) if isinstance(source, CsvFile) else _table(session, source)
     names = chosen(spec.columns, table.columns)
-    frame = table.select(*(sql.col(_quoted(name)) for name in names))
+    marks = [UNREADABLE] if UNREADABLE in table.columns else []
+    frame = table.select(*(sql.col(_quoted(name)) for name in (*names, *marks)))
     empty = gathered(frame.limit(0))
     with connected() as connection:
         found: SourceColumns = offered(Stream(empty.schema, iter(())), connection)
@@ -142,14 +145,17 @@ def records(session: SparkSession, source: Readable, spec: TabulationSpec) -> Da
     return frame
 
 
-def _table(session: SparkSession, source: Readable) -> DataFrame:
+def check_columns(source: SparkTable, spec: TabulationSpec) -> None:
+    """Refuse a table that Spark does not know, or whose columns cannot serve; no record is read."""
+    records(running_session(), source, spec)
+
+
+def _table(session: SparkSession, source: SparkTable | ParquetFile) -> DataFrame:
     from pyspark.errors import AnalysisException
 
     if isinstance(source, ParquetFile):
         with quiet():
             return session.read.parquet(_place(source))
-    if isinstance(source, CsvFile):
-        return _csv(session, source)
     try:
         with quiet():
             table = session.table(source.table)
@@ -164,29 +170,29 @@ def _table(session: SparkSession, source: Readable) -> DataFrame:
     return table
 
 
-def _csv(session: SparkSession, source: CsvFile) -> DataFrame:
-    """Every value as the text that stands there; one worker reads the file, since quotes may hold the end of a line."""
+def _csv(session: SparkSession, source: CsvFile, spec: TabulationSpec) -> DataFrame:
+    """Lines as bytes, each read by a worker as on one machine; the first line of the file is none of them."""
     import pyspark.sql.functions as sql
-    from pyspark.sql.types import StringType, StructField, StructType
+    from pyspark.sql.types import BooleanType, StringType, StructField, StructType
 
-    schema = StructType([StructField(name, StringType()) for name in headings(source)])
+    layout = csv_layout(Path(source.path), source.delimiter, lambda there: chosen(spec.columns, list(there)))
+    fields = [*((name, StringType()) for name in layout.wanted), (UNREADABLE, BooleanType())]
+    schema = StructType([StructField(name, kind) for name, kind in fields])
+
+    def kernel(batches: Batches) -> Batches:
+        begun = False
+        for batch in batches:
+            lines, parts = (batch.column(name).to_pylist() for name in ("line", "part"))
+            if not begun and 0 in parts:
+                begun = True
+                del lines[parts.index(0)]
+            yield layout.parsed(b"".join(line + b"\n" for line in lines))
+
     with quiet():
-        read_in = session.read.csv(
-            _place(source),
-            schema=schema,
-            sep=source.delimiter,
-            header=True,
-            quote='"',
-            escape='"',
-            multiLine=True,
-            mode="FAILFAST",
-            maxCharsPerColumn=-1,
-        )
-        columns = [_quoted(name) for name in read_in.columns]
-        # An empty value is not there, in quotes or not.
-        return read_in.select(
-            *(sql.expr(f"nullif({each}, '')").alias(each[1:-1].replace("``", "`")) for each in columns)
-        )
+        lines = session.read.text(_place(source), lineSep="\n")
+        part = sql.col("_metadata.file_block_start").alias("part")
+        frame = lines.select(sql.col("value").cast("binary").alias("line"), part)
+    return map_batches(frame, kernel, schema, name=source.name)
 
 
 def _place(source: ParquetFile | CsvFile) -> str:

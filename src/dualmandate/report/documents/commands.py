@@ -117,6 +117,16 @@ class InstalledPart(DocumentModel):
     used_for: Text = Field(description="What for.")
 
 
+class InstalledDistributionPart(DocumentModel):
+    """A Python distribution of this environment, whoever asked for it."""
+
+    name: Text = Field(description="As it is installed.")
+    version: Text = Field(description="Exactly.")
+    sha256: Text | None = Field(
+        description="Of its RECORD, which has the SHA-256 of each of its files. Null: it was installed without one."
+    )
+
+
 class SettingPart(DocumentModel):
     """A setting, and where it came from."""
 
@@ -134,6 +144,7 @@ class DoctorDocument(DocumentModel):
     python: Text = Field(description="Its version.")
     system: Text = Field(description="The operating system.")
     packages: tuple[PackagePart, ...]
+    installed: tuple[InstalledDistributionPart, ...]
     programs: tuple[InstalledPart, ...]
     project: Text | None = Field(description="The folder with dualmandate.toml; null where there is none.")
     settings: tuple[SettingPart, ...]

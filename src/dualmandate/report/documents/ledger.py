@@ -464,6 +464,7 @@ class TabulateCheckDocument(DocumentModel):
     label: Literal["confidential"] = Field(description="Whom it is for: nobody outside the wall.")
     source: Text = Field(description="Where the records lie.")
     records_read: Whole = Field(description="How many there are.")
+    unreadable: Whole = Field(description="Records with a value that could not be read; it is one that is not there.")
     attributes: dict[str, CheckedAttributePart]
     impossible: Whole = Field(description="Records in structural zeros.")
     unknown_where_impossible: Text | None = Field(description="The attribute that then becomes unknown.")
