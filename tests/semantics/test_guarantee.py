@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -56,6 +57,10 @@ def test_records_that_must_change_together_multiply_every_loss() -> None:
     rho = guarantee(crossing, PrivacyLoss.concentrated(1), 3)
     assert [group.loss and group.loss.amount for group in rho.losses] == [4, 16, 36]
     assert "2 records change together" in pure.indistinguishable
+    assert "The guarantee is conditional on this number" in pure.indistinguishable
+    shown = guarantee(replace(crossing, records_established=True), PrivacyLoss.pure(1), 3)
+    assert "conditional" not in shown.indistinguishable
+    assert "link all files with the same exact totals" in shown.indistinguishable
 
 
 def test_several_records_a_unit_are_named() -> None:

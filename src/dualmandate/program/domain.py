@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from types import MappingProxyType
@@ -147,8 +148,8 @@ def protection_of(file: ProgramKeys, domain: Domain, document: Document) -> Prot
             invariants=tuple(invariants),
             records_changing_together=population.records_changing_together,
         )
-        steps(domain, protection)
-    return protection
+        established = steps(domain, protection).established
+    return replace(protection, records_established=established)
 
 
 def _attribute(name: str, table: AttributeTable, codes: TextColumns | None, bound: Fraction | None) -> Attribute:

@@ -733,7 +733,8 @@ class PopulationTable(KeyTable):
     household_size: Count | None = None
     """The size of a household for which the guarantee is stated too."""
     records_changing_together: Count | None = None
-    """How many records must change together where invariants cross."""
+    """How many records change together where invariants cross: less than the exact totals need is refused, with the
+    number."""
     source: SourceForm | None = None
     """The confidential file or table; `plan` never opens it."""
     unknown_where_impossible: Text | None = None

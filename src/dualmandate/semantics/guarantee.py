@@ -341,12 +341,20 @@ def _protected(protection: Protection) -> str:
 
 def _indistinguishable(protection: Protection) -> str:
     relation = f"Two files where one comes from the other by this step: {protection.relation}."
-    if protection.records_changing_together is not None:
-        relation += (
-            f" The exact totals let no record change alone: {protection.records_changing_together} records change "
-            "together, and the losses below are for that many."
-        )
-    return relation
+    together = protection.records_changing_together
+    if together is None:
+        return relation
+    relation += (
+        f" The exact totals let no record change alone: {together} records change together, and the losses below are "
+        "for that many."
+    )
+    if protection.records_established:
+        return f"{relation} Steps of at most so many records link all files with the same exact totals."
+    return (
+        f"{relation} The guarantee is conditional on this number, which the program states: it was not established "
+        "that steps of so many records link all files with the same exact totals, and two of them that differ in more "
+        "records may be told apart more easily than the losses below say."
+    )
 
 
 def _not_protected(protection: Protection) -> tuple[str, ...]:
