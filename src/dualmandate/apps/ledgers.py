@@ -243,8 +243,14 @@ class ApprovalNotice:
         return ApprovalDocument.made_of(self, self.approval).as_json()
 
 
-def approve(plan_file: Path, ledger: str | None, *, by: str) -> ApprovalNotice:
-    """`dualmandate approve`: record one person's word for a plan, by its digest, at exactly its loss."""
+def approve(
+    plan_file: Path, ledger: str | None, *, by: str, progress: Callable[[str], None] = lambda _: None
+) -> ApprovalNotice:
+    """`dualmandate approve`: record one person's word for a plan, by its digest, at exactly its loss.
+
+    The plan is made again first: what the approver read must follow from what the digest stands for.
+    """
+    from dualmandate.apps.following import check_follows
     from dualmandate.planning.saved_plan import load_plan
 
     plan = load_plan(plan_file)
@@ -265,6 +271,7 @@ def approve(plan_file: Path, ledger: str | None, *, by: str) -> ApprovalNotice:
                 instead="nothing is left to do; another person may approve it too",
                 where=Place(file=str(plan_file)),
             )
+    check_follows(plan, plan_file, progress)
     books.approve(approval)
     return ApprovalNotice(approval, plan.program, account.privacy_measure, asked, books.remaining(account.name))
 
