@@ -49,6 +49,9 @@ class Protection:
     stated where invariants cross: one record alone can then not change, and the guarantee for m records is mε or m²ρ.
     `records_established` says that steps of m records were shown to link all files with the same totals; where they
     were not, the guarantee says that it is conditional on m.
+
+    Without an `identifier` nobody can tell whether a unit has several records. The guarantee then protects records, not
+    units, unless `one_record_source` says where it is known from that the source has one record a unit.
     """
 
     unit: str = "person"
@@ -58,6 +61,7 @@ class Protection:
     invariants: tuple[Invariant, ...] = ()
     records_changing_together: int | None = None
     records_established: bool = False
+    one_record_source: str | None = None
 
     def __post_init__(self) -> None:
         # A plain word would be equal to its Neighbors, but not the same object.
@@ -81,6 +85,11 @@ class Protection:
                 why="contributions can be bounded only if the records of one unit can be found",
                 instead="state the identifier: the column that names the unit",
             )
+
+    @property
+    def protects_units(self) -> bool:
+        """Whether a unit is protected with all its records: they can be found, or are said to be one."""
+        return self.identifier is not None or self.one_record_source is not None
 
     @property
     def records_together(self) -> int:
