@@ -288,12 +288,18 @@ class RandomProgram:
             table["loss"] = kind
 
 
+MOST_TINY_CELLS = 12
+
+
 class TinyProgram(RandomProgram):
     """So few cells that every neighbor of every file can be written out; what is drawn exactly, and is no study."""
 
     def __init__(self, draws: np.random.Generator) -> None:
         super().__init__(draws)
         self.absolute = False
+        while math.prod(map(self._size, self.attributes)) > MOST_TINY_CELLS:
+            del self.attributes[max(self.attributes)]
+        self.hierarchy = self._hierarchy() if self.chance(0.4) else {}
         self.strategy = self.one_of("workload", "workload", "identity", "optimized")
         self.noise = self.one_of("geometric", "gaussian") if self.measure == "epsilon" else "gaussian"
         self.measure = "epsilon" if self.noise == "geometric" else "rho"
@@ -304,7 +310,10 @@ class TinyProgram(RandomProgram):
             return {"from": 0, "to": self.integer(1, 2), **odd}
         if self.chance(0.2):
             return {"lower": -5, "upper": 5, "grid": 5}
-        return {"levels": [f"{name}{number}" for number in range(self.integer(1, 3 - bool(odd)))], **odd}
+        return {"levels": [f"{name}{number}" for number in range(self.integer(2, 3) - bool(odd))], **odd}
+
+    def _size(self, name: str) -> int:
+        return len(self._levels(name)) or 3
 
     def _columns(self) -> list[str]:
         """What a table is broken down by: nothing twice, by itself and by its groups."""
@@ -329,8 +338,10 @@ class TinyProgram(RandomProgram):
 
     def text(self) -> str:
         tables, invariants = self._workload(), self._invariants()
+        if self.neighbors == "replace-one" and self.chance(0.3):  # totals that cross
+            invariants = [{"name": f"exact {name}", "by": [name], "where": {}} for name in self.attributes]
         self.totals = len(invariants)
-        for table in (*tables, *invariants):
+        for table in tables:
             table["by"] = [name for name in self._columns() if name != table.get("sum_of")]
             table["where"] = {} if self.chance(0.5) else table["where"]
             for name in (*table["by"], *table["where"]):

@@ -136,18 +136,24 @@ class Written:
             yield from self._changes_within_totals(population.get("records_changing_together", 1))
             return
         for records in range(1, most + 1):
-            coming = [Counter(some) for some in combinations_with_replacement(range(len(self.cells)), records)]
-            if population["neighbors"] == "add-or-remove":
-                yield from (self._difference(some, Counter()) for some in coming)
-            else:
-                yield from (self._difference(one, other) for one, other in product(coming, coming) if one != other)
+            files = np.stack([self._file(some) for some in combinations_with_replacement(self._numbers, records)])
+            if population["neighbors"] == "replace-one":
+                files = (files[:, None] - files[None]).reshape(-1, len(self.cells))
+            yield from map(tuple, files.tolist())
+
+    @property
+    def _numbers(self) -> range:
+        return range(len(self.cells))
+
+    def _file(self, records: tuple[int, ...]) -> Integers:
+        return np.bincount(records, minlength=len(self.cells))
 
     def _changes_within_totals(self, stated: int) -> Iterator[tuple[int, ...]]:
         """Files that differ in as many records as are stated, and of any file the nearest ones: whatever is stated."""
         smaller: list[Counter[int]] = []  # what goes in a move of fewer records
         for records in range(1, max(MOST_RECORDS, stated) + 1):
             alike: dict[object, list[Counter[int]]] = defaultdict(list)
-            for some in combinations_with_replacement(range(len(self.cells)), records):
+            for some in combinations_with_replacement(self._numbers, records):
                 counted = [Counter(self.totals[cell][place] for cell in some) for place in range(len(self.totals[0]))]
                 alike[tuple(frozenset(each.items()) for each in counted)].append(Counter(some))
             going = []
@@ -161,7 +167,7 @@ class Written:
             smaller += going
 
     def _difference(self, coming: Counter[int], going: Counter[int]) -> tuple[int, ...]:
-        return tuple(coming[cell] - going[cell] for cell in range(len(self.cells)))
+        return tuple(coming[cell] - going[cell] for cell in self._numbers)
 
     @property
     def farthest(self) -> Fraction:

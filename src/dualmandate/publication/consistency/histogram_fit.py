@@ -158,7 +158,7 @@ def _ease(fit: _Fit) -> Floats:
     sums may be too small, and steps that prove too long are halved.
     """
     rows = fit.workload.transpose_answers(fit.weights * fit.answers(np.ones(fit.workload.domain.size))).reshape(-1)
-    # Numbers that cancel in every sum, such as −5, 0 and 5, leave nothing of it: an uneven vector shows how steep it is.
+    # Amounts that cancel in every sum, such as −5, 0 and 5, leave nothing of it: uneven numbers show how steep it is.
     uneven = np.random.default_rng(PROBE).uniform(-1.0, 1.0, fit.workload.domain.size)
     seen = fit.workload.transpose_answers(fit.weights * fit.answers(uneven)).reshape(-1)
     steepness, steepest = np.abs(rows), float(max(np.abs(rows).max(initial=0.0), np.abs(seen).max(initial=0.0)))
