@@ -38,13 +38,14 @@ format: setup ## lay the code out as `make check` wants it
 	@$(BIN)/ruff check --fix
 	@$(BIN)/ruff format
 
-bench: ## the benchmarks beside the peers that are installed; without ARGS=NAME also every kill, 5,000 random programs, 4,000 mutated files
+bench: ## the benchmarks beside the peers that are installed; without ARGS=NAME also every kill, 5,000 random programs, 4,000 mutated files, 1,000 charges
 	@$(PYTHON) scripts/system_parts.py
 	@$(PYTHON) scripts/environment.py test
 	@$(BIN)/dualmandate benchmark $(ARGS)
 	@$(if $(ARGS),,DUALMANDATE_KILLS=full $(PYTEST) tests/publication/crashes)
 	@$(if $(ARGS),,DUALMANDATE_PROGRAMS=5000 $(PYTEST) tests/planning/test_random_programs.py)
 	@$(if $(ARGS),,DUALMANDATE_MUTATIONS=2000 $(PYTEST) tests/apps/test_mutated_files.py tests/publication/test_mutated_sources.py)
+	@$(if $(ARGS),,DUALMANDATE_CHECKED=1000 $(PYTEST) tests/publication/test_brute_force.py)
 
 docs: setup ## every link of the docs resolves, every code block runs
 	@$(BIN)/python -m pytest tests/docs $(ARGS)

@@ -23,6 +23,7 @@ HEADINGS = {
     "DistributionTable": "[population.attributes.NAME.distribution]",
     "LogarithmicBins": "[population.attributes.NAME.logarithmic_bins]",
     "SharesTable": "Expected shares",
+    "OneRecordTable": "[population.one_record_per_unit]",
     "SourceTable": "[population.source]",
     "HierarchyTable": "[population.hierarchies.NAME]",
     "InvariantTable": "[[invariants]]",

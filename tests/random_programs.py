@@ -306,6 +306,95 @@ class RandomProgram:
             table["loss"] = kind
 
 
+MOST_TINY_CELLS = 12
+
+
+class TinyProgram(RandomProgram):
+    """So few cells that every neighbor of every file can be written out; what is drawn exactly, and is no study."""
+
+    def __init__(self, draws: np.random.Generator) -> None:
+        super().__init__(draws)
+        self.absolute = False
+        while math.prod(map(self._size, self.attributes)) > MOST_TINY_CELLS:
+            del self.attributes[max(self.attributes)]
+        self.hierarchy = self._hierarchy() if self.chance(0.4) else {}
+        self.strategy = self.one_of("workload", "workload", "identity", "optimized")
+        self.noise = self.one_of("geometric", "gaussian") if self.measure == "epsilon" else "gaussian"
+        self.measure = "epsilon" if self.noise == "geometric" else "rho"
+
+    def _attribute(self, name: str) -> Table:
+        odd: Table = {"missing": "?"} if self.chance(0.2) else {}
+        if self.chance(0.3):
+            return {"from": 0, "to": self.integer(1, 2), **odd}
+        if self.chance(0.2):
+            return {"lower": -5, "upper": 5, "grid": 5}
+        return {"levels": [f"{name}{number}" for number in range(self.integer(2, 3) - bool(odd))], **odd}
+
+    def _size(self, name: str) -> int:
+        return len(self._levels(name)) or 3
+
+    def _columns(self) -> list[str]:
+        """What a table is broken down by: nothing twice, by itself and by its groups."""
+        by: list[str] = self.some(self.columns)
+        grouped = {name: each["attribute"] for name, each in self.hierarchy.items()}
+        return [name for name in by if grouped.get(name) not in by]
+
+    def _population(self) -> Table:
+        found = super()._population() | {"dropping_is_public": True}
+        for key in ("records_changing_together", "structural_zeros", "identifier", "most_records_per_unit"):
+            found.pop(key, None)
+        several = [name for name in self.listed if len(self._levels(name)) > 1]
+        if self.chance(0.3) and len(several) > 1:
+            found["structural_zeros"] = [
+                {name: [self.one_of(*self._levels(name))] for name in several} for _ in range(self.integer(1, 2))
+            ]
+        if self.totals > 1:
+            found["records_changing_together"] = self.integer(2, 4)
+        elif self.totals == 0 and self.chance(0.4):  # records of a unit and exact totals do not go together
+            found |= {"identifier": "name", "most_records_per_unit": self.integer(1, 3)}
+        return found
+
+    def text(self) -> str:
+        tables, invariants = self._workload(), self._invariants()
+        if self.neighbors == "replace-one" and self.chance(0.3):  # totals that cross
+            invariants = [{"name": f"exact {name}", "by": [name], "where": {}} for name in self.attributes]
+        self.totals = len(invariants)
+        for table in tables:
+            table["by"] = [name for name in self._columns() if name != table.get("sum_of")]
+            table["where"] = {} if self.chance(0.5) else table["where"]
+            for name in (*table["by"], *table["where"]):
+                table.get("weights", {}).pop(name, None)
+            if not table.get("weights", {"": 0}):
+                del table["weights"]
+            table.pop("fitness_for_use", None)
+        mechanism = {"noise": self.noise, "strategy": self.strategy, "measured": self.one_of("together", "apart")}
+        cost = self.money(f"USD per person per {self.measure}", -2, 2)
+        return to_toml(
+            {
+                "program": {"schema": 1, "name": "tiny"},
+                "population": self._population(),
+                "invariants": invariants,
+                "workload": tables,
+                "mechanism": mechanism,
+                "preferences": {"information_utility": "linear", "mean_disclosure_cost": cost},
+                "limits": {f"largest_{self.measure}": self.one_of(1, 3)},
+            }
+        )
+
+    def records(self) -> str:
+        """A few records, some of them of the same person."""
+
+        def value(name: str) -> str:
+            attribute = self.attributes[name]
+            if "levels" in attribute:
+                return str(self.one_of(*attribute["levels"]))
+            low, high = (attribute[key] for key in (("from", "to") if "from" in attribute else ("lower", "upper")))
+            return str(self.integer(low, high))
+
+        rows = [[*(value(name) for name in self.attributes), f"p{self.integer(0, 3)}"] for _ in range(6)]
+        return "\n".join(",".join(row) for row in [[*self.attributes, "name"], *rows]) + "\n"
+
+
 class EvenProgram(RandomProgram):
     """Counts, sums, means, shares and a hierarchy; every cell of its data holds the same number of records.
 

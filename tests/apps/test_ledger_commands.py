@@ -20,6 +20,7 @@ from dualmandate import load
 from dualmandate.apps import ledgers
 from dualmandate.errors import BudgetExceeded
 from dualmandate.ledger import Account, Approval, Ledger, ReleaseState, Request, open_ledger, read_key
+from dualmandate.planning.saved_plan import with_pages
 from dualmandate.population import PrivacyLoss
 from dualmandate.report.documents.schemas import schema
 
@@ -289,6 +290,59 @@ def test_a_plan_edited_after_it_was_saved_is_not_approved(command: Command, key:
     Path("report/plan.json").write_text(json.dumps(document), encoding="utf-8")
     refusal = refused(command, "approve", "report/plan.json", code="invalid file")
     assert "changed after it was made" in refusal["what"]
+
+
+def test_a_plan_that_shows_other_words_or_numbers_than_it_signs_is_not_approved(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file that a board holds says 6.3651 while 7.3651 is approved: also where every digest is written anew."""
+    opened(command)
+    document = planned(command)
+    changes: dict[str, Any] = {
+        "choice.epsilon": lambda plan: plan["choice"].update(epsilon=plan["choice"]["epsilon"] - 1e-3),
+        "choice.explanation": lambda plan: plan["choice"].update(explanation="Nobody loses anything."),
+        "tables[0].half_width": lambda plan: plan["tables"][0].update(half_width=0.0),
+        "guarantee.beliefs[0]": lambda plan: plan["guarantee"]["beliefs"].__setitem__(0, "Nothing is learned."),
+        "notes": lambda plan: plan["notes"].append("The board need not read on."),
+    }
+    for key, change_plan in changes.items():
+        forged = json.loads(json.dumps(document))
+        change_plan(forged)
+        Path("report/plan.json").write_text(json.dumps(with_pages(forged, {})), encoding="utf-8")
+        refusal = refused(command, "approve", "report/plan.json", code="invalid file")
+        assert refusal["what"] == "'plan.json' does not say what its digest stands for"
+        assert f"`{key}`" in refusal["why"]
+        Path("report/plan.json").write_text(json.dumps(forged), encoding="utf-8")  # with the digest that it had
+        for words in (["approve", "report/plan.json"], ["publish", "report/plan.json"]):
+            assert "was changed after it was made" in refused(command, *words, code="invalid file")["what"]
+    monkeypatch.setattr("dualmandate.report.dossier.dossier_page", lambda plan: "epsilon = 7.3651")
+    page = Path("report/dossier.html")
+    page.write_text("epsilon = 6.3651", encoding="utf-8")
+    kept = with_pages(document, {"dossier.html": b"epsilon = 7.3651"})
+    Path("report/plan.json").write_text(json.dumps(kept), encoding="utf-8")
+    for words in (["approve", "report/plan.json"], ["publish", "report/plan.json"]):
+        assert "'dossier.html' was changed" in refused(command, *words, code="invalid file")["what"]
+    forged = with_pages(document, {"dossier.html": page.read_bytes()})
+    Path("report/plan.json").write_text(json.dumps(forged), encoding="utf-8")
+    assert "'dossier.html' does not say" in refused(command, "approve", "report/plan.json", code="invalid file")["what"]
+    page.write_text("epsilon = 7.3651", encoding="utf-8")
+    Path("report/plan.json").write_text(json.dumps(kept), encoding="utf-8")
+    assert command("approve", "report/plan.json", "--by", "Ben").status == 0
+
+
+def test_a_plan_that_counted_the_ledger_is_followed_with_what_was_left_then(command: Command) -> None:
+    opened(command, cap="1/3")
+    assert command("plan", "program.toml", "--out", "report", "--ledger", ".dualmandate/ledger.sqlite").status == 0
+    plan = json.loads(Path("report/plan.json").read_text(encoding="utf-8"))
+    assert (plan["choice"]["bound_by"], plan["remaining"]) == ("ledger", "1/3")
+    assert command("approve", "report/plan.json", "--by", "Ben").status == 0
+
+
+def test_a_plan_without_its_program_cannot_be_followed(command: Command, project: Path) -> None:
+    opened(command)
+    planned(command)
+    (project / "program.toml").rename(project / "elsewhere.toml")
+    assert "was not found" in refused(command, "approve", "report/plan.json", code="invalid file")["what"]
 
 
 def test_a_file_that_is_no_plan_is_not_approved(command: Command) -> None:

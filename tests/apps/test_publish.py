@@ -15,6 +15,7 @@ from tests.publication.reading_back import read_csv
 
 from dualmandate.errors import CannotWrite
 from dualmandate.ledger import EventKind, Ledger, ReleaseState, open_ledger, read_key
+from dualmandate.planning.saved_plan import with_pages
 from dualmandate.publication import publish as publishing
 from dualmandate.report.documents.schemas import schema
 
@@ -109,6 +110,18 @@ def test_a_strategy_that_was_changed_after_the_approval_is_refused(command: Comm
     published = command("publish", "report/plan.json", "--by", "Eve", "--json").document
     carried = project / "releases" / published["release"] / "strategies" / "all.json"
     assert json.loads(carried.read_text(encoding="utf-8")) == json.loads(whole)
+
+
+def test_a_plan_that_states_another_guarantee_than_is_kept_is_not_published(command: Command, project: Path) -> None:
+    """Also where the digest of what it shows is written anew."""
+    approved(command)
+    file = project / "report" / "plan.json"
+    document = json.loads(file.read_text(encoding="utf-8"))
+    document["guarantee"]["protected"] = "Everybody, whatever they do."
+    file.write_text(json.dumps(with_pages(document, {})), encoding="utf-8")
+    refusal = refused(command, "publish", "report/plan.json", "--by", "Eve", code="not approved")
+    assert "another guarantee" in refusal["what"]
+    assert the_ledger(project).spent("residents") == 0
 
 
 def test_what_a_release_alone_has_cost_is_reported_beside_the_account(command: Command, project: Path) -> None:

@@ -75,11 +75,23 @@ def test_the_document_holds_counts_and_says_that_it_is_confidential(program: Pat
         "age": {"outside": 2, "outside_rule": "clamp", "null": 0, "null_rule": "missing"},
     }
     assert (document["impossible"], document["unidentified"], document["excess"]) == (1, 1, 1)
-    assert document["refused"] == []
+    assert (document["repeated"], document["refused"]) == (0, [])
     assert "CONFIDENTIAL" in outcome.err
     assert not any(letter.isdigit() for letter in outcome.err)  # standard error is often a log: no count there
     assert CANARY not in outcome.out + outcome.err
     assert {path: path.read_bytes() for path in program.iterdir()} == before
+
+
+def test_duplicates_are_counted_where_nobody_is_identified(program: Path, command: Command) -> None:
+    """Three records are like an earlier one in ward and age, the columns that the program reads; `id` is not."""
+    rows = ["south,1,e", "south,1,f", "south,1,e", "north,2,a", "north,2,a", "east,,a"]
+    (program / "people.csv").write_text("\n".join(["ward,age,id", *rows, ""]), encoding="utf-8")
+    text = PROGRAM.replace('identifier      = "id"\n', "").replace("most_records_per_unit = 2\n", "")
+    assert text != PROGRAM
+    (program / "program.toml").write_text(text, encoding="utf-8")
+    document = command("tabulate", program, "--check", "--json").document
+    jsonschema.validate(document, schema("tabulate-check"))
+    assert (document["identifier"], document["repeated"], document["records_read"]) == (None, 3, len(rows))
 
 
 def test_what_is_refused_is_said_and_the_status_stays_0(program: Path, command: Command) -> None:

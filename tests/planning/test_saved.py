@@ -11,7 +11,7 @@ import pytest
 from dualmandate.errors import InvalidFile
 from dualmandate.mechanism.strategy.strategy_file import strategy_digest
 from dualmandate.planning.program import load
-from dualmandate.planning.saved_plan import digest_of, load_plan
+from dualmandate.planning.saved_plan import digest_of, load_plan, with_pages
 from dualmandate.report.documents.plan import plan_document
 
 
@@ -78,12 +78,65 @@ def drop_exact(document: Any) -> None:
     del document["exact"]
 
 
-@pytest.mark.parametrize("change", [set_loss, set_shown_loss, set_account, set_digest, drop_exact])
+def set_choice(document: Any) -> None:
+    document["choice"]["epsilon"] += 1
+
+
+def set_words(document: Any) -> None:
+    document["choice"]["explanation"] = "Nobody loses anything."
+
+
+def set_guarantee(document: Any) -> None:
+    document["guarantee"]["losses"][0]["words"] = "epsilon = 0.1"
+
+
+def drop_shown(document: Any) -> None:
+    del document["shown"]
+
+
+CHANGES = [set_loss, set_shown_loss, set_account, set_digest, drop_exact]
+
+
+@pytest.mark.parametrize("change", [*CHANGES, set_choice, set_words, set_guarantee, drop_shown])
 def test_changed_plans_are_refused(plan_file: Path, change: Any) -> None:
     with pytest.raises(InvalidFile, match="was changed") as caught:
         load_plan(rewritten(plan_file, change))
     assert caught.value.where is not None
     assert caught.value.where.file == str(plan_file)
+
+
+@pytest.mark.parametrize("key", ["amount", "allocation", "unit", "name", "mechanism", "losses"])
+def test_what_follows_from_the_exact_part_is_followed_even_under_a_new_digest(plan_file: Path, key: str) -> None:
+    """Whoever changes a plan can also write the digest of what it shows anew; the approved digest holds these."""
+
+    def change(document: Any) -> None:
+        changes: dict[str, Any] = {
+            "amount": lambda: document["loss"].update(amount=1.0),
+            "allocation": lambda: document["loss"]["allocation"].update(all="1"),
+            "unit": lambda: document["program"].update(unit="adult"),
+            "name": lambda: document["program"].update(name="another"),
+            "mechanism": lambda: document["mechanism"].update(noise="gaussian"),
+            "losses": lambda: document["guarantee"]["losses"][0].update(exact="1/10"),
+        }
+        changes[key]()
+        document["shown"] = with_pages(document, {})["shown"]
+
+    with pytest.raises(InvalidFile, match="was changed"):
+        load_plan(rewritten(plan_file, change))
+
+
+def test_a_dossier_that_was_changed_beside_its_plan_is_refused(plan_file: Path) -> None:
+    page = plan_file.parent / "dossier.html"
+    page.write_bytes(b"epsilon = 7")
+    plan_file.write_text(
+        json.dumps(with_pages(json.loads(plan_file.read_text(encoding="utf-8")), {"dossier.html": b"epsilon = 7"}))
+    )
+    assert load_plan(plan_file).document["pages"]
+    page.write_bytes(b"epsilon = 6")
+    with pytest.raises(InvalidFile, match=r"'dossier.html' was changed"):
+        load_plan(plan_file)
+    page.unlink()  # a plan may travel without its dossier
+    load_plan(plan_file)
 
 
 @pytest.mark.parametrize(

@@ -106,7 +106,7 @@ def test_files_with_the_same_totals_are_one_record_at_a_time_apart_unless_totals
         levels = {name: st.lists(st.sampled_from(list(domain.attribute(name).levels)), min_size=1) for name in named}
         where = tuple((name, tuple(dict.fromkeys(data.draw(levels[name])))) for name in named)
         totals.append(Invariant(f"total {number}", tuple(by), where))
-    relation = protection(*totals, together=3)
+    relation = protection(*totals, together=9)
     within = steps(domain, relation)
     groups = [cell_groups(domain, total) for total in totals]
     allowed = [cell_groups(domain, total) for total in within.kept]

@@ -38,6 +38,7 @@ OPTIONAL: list[KeyPath] = [
     ("program", "public_total"),
     ("readings",),
     ("population", "most_records_per_unit"),
+    ("population", "one_record_per_unit"),
     ("population", "household_size"),
     ("population", "source"),
     ("population", "attributes", "eligible"),  # named by `where`, so it is missed there

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from typing import Any
 
@@ -22,6 +23,8 @@ from dualmandate.errors import (
 )
 from dualmandate.planning.program import load
 from dualmandate.population import Neighbors, PrivacyMeasure
+from dualmandate.report.documents.plan import plan_document
+from dualmandate.report.plan_words import plan_words
 
 
 def refusal(path: Any, kind: type[Refusal], key: str) -> Refusal:
@@ -241,6 +244,32 @@ def test_crossing_invariants_with_records_changing_together(survey: Any) -> None
     plan = load(path).plan()
     assert plan.guarantee.losses[0].loss is not None
     assert plan.guarantee.losses[0].loss.amount == 4 * plan.loss.amount
+    assert "conditional" not in plan.guarantee.indistinguishable
+    for words in (plan_words(plan), json.dumps(plan_document(plan)["guarantee"])):
+        assert "link all files with the same exact totals" in " ".join(words.split())
+
+
+def test_fewer_records_than_must_change_together_are_refused_with_the_number(survey: Any) -> None:
+    """Two totals that cross, m = 1: charged half of what the nearest two files with the same totals differ by."""
+    totals = (REPLACE, invariant("a", "state"), invariant("b", "sex"))
+    too_few = survey(*totals, ("household_size = 3", "records_changing_together = 1"))
+    refused = refusal(too_few, InvalidInvariant, "population.records_changing_together")
+    assert "= 1 is less than the exact totals need" in refused.what
+    assert "state records_changing_together = 2 or more" in refused.instead
+    stated = survey(*totals, ("household_size = 3", "records_changing_together = 2"))
+    assert load(stated).plan().charge.amount == 2 * load(stated).plan().loss.amount
+
+
+def test_a_number_that_is_not_established_makes_the_guarantee_conditional(survey: Any) -> None:
+    """Three margins of three attributes of three levels: four records at least, and six are not shown to be enough."""
+    more = ('sex = ["f", "m"]', 'sex = ["f", "m"]\nx = ["0", "1", "2"]\ny = ["0", "1", "2"]\nz = ["0", "1", "2"]')
+    three = [invariant(f"{one}{other}", f'{one}", "{other}') for one, other in ("xy", "xz", "yz")]
+    path = survey(REPLACE, more, *three, ("household_size = 3", "records_changing_together = 6"))
+    plan = load(path).plan()
+    assert not plan.program.protection.records_established
+    for words in (plan_words(plan), json.dumps(plan_document(plan)["guarantee"])):
+        assert "The guarantee is conditional on this number" in " ".join(words.split())
+    assert plan.charge.amount == 6 * plan.loss.amount
 
 
 HUGE = 'sex = ["f", "m"]\na = { from = 0, to = 9999 }\nb = { from = 0, to = 9999 }\nc = { from = 0, to = 9999 }'

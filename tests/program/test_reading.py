@@ -66,7 +66,7 @@ def test_missing_unit_or_source(changed: Any, key: str) -> None:
     assert isinstance(found, MissingKey)
     assert found.where is not None
     assert found.where.key == f"workload[0].consequence.{key}"
-    assert found.where.line == 28
+    assert found.where.line == 29
 
 
 CASES = [
@@ -205,7 +205,7 @@ def test_names_are_used_once(changed: Any) -> None:
     found = refusal(path)
     assert isinstance(found, InvalidValue)
     assert "two tables are called" in found.what
-    assert place(found) == (31, "workload[1].name")
+    assert place(found) == (32, "workload[1].name")
 
 
 GROUP = """

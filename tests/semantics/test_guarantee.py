@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -14,11 +15,13 @@ from dualmandate.semantics import guarantee
 
 
 def test_title_i_guarantee_says_every_part() -> None:
-    printed = guarantee(Protection(unit="child"), PrivacyLoss.chosen(2.527644), 4)
+    known = Protection(unit="child", one_record_source="the register of pupils, 2015")
+    printed = guarantee(known, PrivacyLoss.chosen(2.527644), 4)
     assert [group.loss.exact() for group in printed.losses if group.loss] == ["6319/2500", "6319/1250", "6319/625"]
     text = printed.words()
     for part in (
         "Every child, through the one record that is or could have been in the file.",
+        "That the file has one record a child is stated, not checked: the register of pupils, 2015.",
         "add or remove one child's record",
         "one child: epsilon = 2.5276",
         "two, changing together: epsilon = 5.0552",
@@ -56,6 +59,22 @@ def test_records_that_must_change_together_multiply_every_loss() -> None:
     rho = guarantee(crossing, PrivacyLoss.concentrated(1), 3)
     assert [group.loss and group.loss.amount for group in rho.losses] == [4, 16, 36]
     assert "2 records change together" in pure.indistinguishable
+    assert "The guarantee is conditional on this number" in pure.indistinguishable
+    shown = guarantee(replace(crossing, records_established=True), PrivacyLoss.pure(1), 3)
+    assert "conditional" not in shown.indistinguishable
+    assert "link all files with the same exact totals" in shown.indistinguishable
+
+
+def test_without_an_identifier_a_record_is_protected_and_not_a_unit() -> None:
+    printed = guarantee(Protection(unit="child"), PrivacyLoss.pure(1))
+    assert printed.protected.startswith("Every record, and not every child")
+    assert printed.losses[0].label == "one record of a child"
+    assert any("several records in the file" in line for line in printed.not_protected)
+    for known in (Protection(unit="child", identifier="number"), Protection(unit="child", one_record_source="census")):
+        printed = guarantee(known, PrivacyLoss.pure(1))
+        assert printed.protected.startswith("Every child, through the one record")
+        assert printed.losses[0].label == "one child"
+        assert not any("several records in the file" in line for line in printed.not_protected)
 
 
 def test_several_records_a_unit_are_named() -> None:

@@ -149,7 +149,10 @@ def approve(
     """
     from dualmandate.apps.ledgers import approve, person
 
-    Output(json).tell(approve(plan, ledger, by=person(by), sign=sign))
+    output = Output(json)
+    with output.progress(f"reading {plan.name}") as progress:
+        notice = approve(plan, ledger, by=person(by), sign=sign, progress=progress)
+    output.tell(notice)
 
 
 @app.command()

@@ -393,8 +393,19 @@ class ApprovalNotice:
         return ApprovalDocument.made_of(self, self.approval).as_json()
 
 
-def approve(plan_file: Path, ledger: str | None, *, by: str, sign: Path | None = None) -> ApprovalNotice:
-    """`dualmandate approve`: record one person's word for a plan, by its digest, at exactly its loss."""
+def approve(
+    plan_file: Path,
+    ledger: str | None,
+    *,
+    by: str,
+    sign: Path | None = None,
+    progress: Callable[[str], None] = lambda _: None,
+) -> ApprovalNotice:
+    """`dualmandate approve`: record one person's word for a plan, by its digest, at exactly its loss.
+
+    The plan is made again first: what the approver read must follow from what the digest stands for.
+    """
+    from dualmandate.apps.following import check_follows
     from dualmandate.planning.saved_plan import load_plan
 
     plan = load_plan(plan_file)
@@ -423,6 +434,7 @@ def approve(plan_file: Path, ledger: str | None, *, by: str, sign: Path | None =
                 instead="nothing is left to do; another person may approve it too",
                 where=Place(file=str(plan_file)),
             )
+    check_follows(plan, plan_file, progress)
     if sign is not None:
         approval = books.sign_approval(approval, sign)
     books.approve(approval)

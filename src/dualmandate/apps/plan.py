@@ -81,9 +81,10 @@ def page_name() -> str:
 def write(plan: Plan, document: dict[str, Any], folder: Path, progress: Progress) -> None:
     """Write plan.json, what it measures and the dossier, all or nothing."""
     from dualmandate.planning.release_spec import strategy_files
+    from dualmandate.planning.saved_plan import with_pages
     from dualmandate.report.dossier import write_dossier
 
     with written_whole(folder) as draft:
         progress("drawing the figures and writing the dossier")
-        write_dossier(plan, draft)
-        write_files({PLAN_FILE: json_text(document), **strategy_files(plan)}, draft)
+        pages = {path.relative_to(draft).as_posix(): path.read_bytes() for path in write_dossier(plan, draft)}
+        write_files({PLAN_FILE: json_text(with_pages(document, pages)), **strategy_files(plan)}, draft)

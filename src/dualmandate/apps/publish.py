@@ -188,11 +188,11 @@ def _ordered(asked: PublishOptions, progress: Progress) -> tuple[ProgramFile, Re
         return plan_made.program, release_spec_of_plan(plan_made, release_page)
     plan = load_plan(asked.plan)
     plan.check_publishable(Place(file=str(asked.plan), key="mechanism.noise"))
-    program = _program_of(asked.plan, plan)
+    program = program_of_plan(asked.plan, plan)
     return program, release_spec_of(plan, program, asked.plan.parent, release_page)
 
 
-def _program_of(plan: Path, saved: SavedPlan) -> ProgramFile:
+def program_of_plan(plan: Path, saved: SavedPlan) -> ProgramFile:
     """The program that a plan was made of: the nearest program.toml upward from the plan that says the same."""
     from dualmandate.planning.saved_plan import digest_of, exact_content
     from dualmandate.program.program import program_of, read_stated

@@ -63,7 +63,15 @@ def release_spec_of(plan: SavedPlan, program: ProgramFile, folder: Path, page: P
     def read(group: str, workload: Workload) -> ExactStrategy:
         return read_strategy(folder / paths[group], workload, program.protection)
 
-    return _order(plan, program, read, page)
+    order = _order(plan, program, read, page)
+    if plan.document["guarantee"] != order.facts["guarantee"]:
+        raise NotApproved(
+            "the plan states another guarantee than its program and its loss give",
+            why="whoever approved it may have read what is not published",
+            instead="plan the program again, and have that plan approved",
+            where=Place(key="guarantee"),
+        )
+    return order
 
 
 def release_spec_of_plan(plan: Plan, page: Page | None = None) -> ReleaseSpec:

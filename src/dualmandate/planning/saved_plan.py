@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -55,6 +56,20 @@ def digest_of(exact: Exact) -> str:
     """SHA-256 of the exact part as JSON with sorted keys, no spaces and only ASCII: 64 hexadecimal digits."""
     text = json.dumps(exact, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(text.encode("ascii")).hexdigest()
+
+
+def with_pages(document: Mapping[str, Any], pages: Mapping[str, bytes]) -> dict[str, Any]:
+    """A plan's document with the digests of the files of its dossier, and of all that it says itself."""
+    digests = {name: hashlib.sha256(content).hexdigest() for name, content in pages.items()}
+    said = {**document, **({"pages": digests} if digests else {})}
+    said.pop("shown", None)
+    return {**said, "shown": _shown(said)}
+
+
+def _shown(document: Mapping[str, Any]) -> str:
+    """SHA-256 of all that a plan says, as JSON with sorted keys, floats in the digits that they are written with."""
+    said = {key: value for key, value in document.items() if key != "shown"}
+    return hashlib.sha256(json.dumps(said, sort_keys=True, separators=(",", ":")).encode("ascii")).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -139,17 +154,53 @@ def load_plan(path: str | Path) -> SavedPlan:
         raise _changed(file)
     plan = SavedPlan(document)
     try:
-        shown = [strategy["digest"] for strategy in document["strategies"]]
+        followed = _shown_of(plan) == _signed(plan)
         for strategy in document["strategies"]:  # what publishing compares with the strategy's own file
             _ = strategy["group"], float(strategy["error_coefficient"])
-        stated = document["loss"]["exact"], document["loss"]["currency"], document["program"]["account"], shown
-        signed = plan.loss.exact(), str(plan.loss.privacy_measure), plan.account, list(plan.strategies.values())
-        shown_as_study = document.get("study", is_study(plan.noise))  # plans of earlier versions do not say
-    except (KeyError, TypeError, ValueError, ZeroDivisionError, Refusal):
+        beside = {file.parent / name: digest for name, digest in document.get("pages", {}).items()}
+    except (KeyError, TypeError, ValueError, AttributeError, ZeroDivisionError, Refusal):
         raise _is_no("plan", file, "it lacks what a plan says", NAME_A_PLAN) from None
-    if stated != signed or shown_as_study is not is_study(plan.noise):
+    if not followed or document.get("shown") != _shown(document):
         raise _changed(file)
+    for page, digest in beside.items():
+        if page.is_file() and hashlib.sha256(page.read_bytes()).hexdigest() != digest:
+            raise _changed(page)
     return plan
+
+
+def _signed(plan: SavedPlan) -> list[object]:
+    """What follows from the exact part without planning again."""
+    exact, loss, charge = plan.document["exact"], plan.loss, plan.charge
+    return [
+        (loss.exact(), str(loss.privacy_measure), float(loss.amount)),
+        [str(Fraction(each["loss"])) for each in exact["measurements"]],
+        plan.account,
+        plan.program,
+        plan.program_digest,
+        exact["program"]["population"]["unit"],
+        (exact["mechanism"]["noise"], exact["mechanism"]["strategy"]),
+        list(plan.strategies.values()),
+        is_study(plan.noise),
+        {(charge.exact(), str(charge.privacy_measure))},
+    ]
+
+
+def _shown_of(plan: SavedPlan) -> list[object]:
+    """The same as the plan shows it."""
+    document = plan.document
+    loss, program, mechanism = document["loss"], document["program"], document["mechanism"]
+    return [
+        (loss["exact"], loss["currency"], loss["amount"]),
+        list(loss["allocation"].values()),
+        program["account"],
+        program["name"],
+        program["digest"],
+        program["unit"],
+        (mechanism["noise"], mechanism["strategy"]),
+        [strategy["digest"] for strategy in document["strategies"]],
+        document["study"],
+        {(each["exact"], each["currency"]) for each in document["guarantee"]["losses"] if each["units"] == 1},
+    ]
 
 
 def read_json(file: Path, what: str, *, largest: int, instead: str) -> Any:
@@ -168,8 +219,8 @@ def _is_no(what: str, file: Path, why: str, instead: str) -> InvalidFile:
 
 def _changed(file: Path) -> InvalidFile:
     return InvalidFile(
-        f"the plan '{file.name}' was changed after it was made",
-        why="its digest does not cover what it now says",
+        f"'{file.name}' was changed after it was made",
+        why="what it shows is not what the digests of the plan stand for",
         instead="plan the program again: dualmandate plan PROGRAM.toml --out DIR",
         where=Place(str(file)),
     )

@@ -12,15 +12,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dualmandate.errors import InvalidInvariant, InvalidLoss
+from dualmandate.errors import InvalidInvariant, InvalidLoss, Place
 from dualmandate.population.domain import Domain
-
-Labels = dict[int, NDArray[np.int64]]
+from dualmandate.population.moves import Labels, Together, together
 
 
 class Neighbors(StrEnum):
@@ -48,6 +47,11 @@ class Protection:
 
     With invariants the relation becomes "change one record within its group". `records_changing_together` (m) must be
     stated where invariants cross: one record alone can then not change, and the guarantee for m records is mε or m²ρ.
+    `records_established` says that steps of m records were shown to link all files with the same totals; where they
+    were not, the guarantee says that it is conditional on m.
+
+    Without an `identifier` nobody can tell whether a unit has several records. The guarantee then protects records, not
+    units, unless `one_record_source` says where it is known from that the source has one record a unit.
     """
 
     unit: str = "person"
@@ -56,6 +60,8 @@ class Protection:
     identifier: str | None = None
     invariants: tuple[Invariant, ...] = ()
     records_changing_together: int | None = None
+    records_established: bool = False
+    one_record_source: str | None = None
 
     def __post_init__(self) -> None:
         # A plain word would be equal to its Neighbors, but not the same object.
@@ -79,6 +85,11 @@ class Protection:
                 why="contributions can be bounded only if the records of one unit can be found",
                 instead="state the identifier: the column that names the unit",
             )
+
+    @property
+    def protects_units(self) -> bool:
+        """Whether a unit is protected with all its records: they can be found, or are said to be one."""
+        return self.identifier is not None or self.one_record_source is not None
 
     @property
     def records_together(self) -> int:
@@ -118,11 +129,13 @@ class NeighborSteps:
     """How files with the same exact totals are reached from one another.
 
     One step changes one record within the groups of `kept`; `records` is how many steps lie between two files that the
-    guarantee is stated for (m, where invariants cross; 1 otherwise).
+    guarantee is stated for (m, where invariants cross; 1 otherwise), and `established` whether so many were shown to
+    link all files with the same totals.
     """
 
     kept: tuple[Invariant, ...]
     records: int
+    established: bool = True
 
 
 def group_labels(domain: Domain, invariant: Invariant) -> Labels:
@@ -152,26 +165,44 @@ def group_labels(domain: Domain, invariant: Invariant) -> Labels:
 
 
 def steps(domain: Domain, protection: Protection) -> NeighborSteps:
-    """How single records may change under the exact totals; crossing totals are refused unless m is stated."""
-    invariants = protection.invariants
-    labels = [group_labels(domain, invariant) for invariant in invariants]
-    crossing = [
-        (one, other) for one, other in combinations(range(len(labels)), 2) if cross(domain, labels[one], labels[other])
-    ]
+    """How single records may change under the exact totals; where totals cross, an m that is too small is refused."""
+    invariants, stated = protection.invariants, protection.records_changing_together
+    crossing, needed = _crossing(domain, invariants)
     if not crossing:
         return NeighborSteps(invariants, 1)
-    if protection.records_changing_together is None:
-        one, other = crossing[0]
+    one, other = (invariants[place].name for place in crossing[0])
+    least = needed.least
+    if stated is None:
         raise InvalidInvariant(
-            f"the exact totals '{invariants[one].name}' and '{invariants[other].name}' cross",
+            f"the exact totals '{one}' and '{other}' cross",
             why="a group of one overlaps a group of the other without either holding the other, so that some files "
             "with the same totals differ in several records at once",
-            instead="state records_changing_together, the number m of records (mε or m²ρ is then printed), or drop one",
+            instead=f"state records_changing_together, the number m of records, {least} or more (mε or m²ρ is then "
+            "printed and charged), or drop one",
+        )
+    if stated < least:
+        raise InvalidInvariant(
+            f"records_changing_together = {stated} is less than the exact totals need, of which '{one}' and '{other}' "
+            "cross",
+            why=f"steps of fewer than {least} records do not link all files with the same exact totals, so a loss for "
+            f"{stated} would be less than what tells some of the nearest of them apart",
+            instead=f"state records_changing_together = {least} or more (mε or m²ρ is then printed and charged), or "
+            "drop one of the totals",
+            where=Place(key="population.records_changing_together"),
         )
     # Records can be matched within the groups of totals that cross no other; between them any record may change.
     crossed = {position for pair in crossing for position in pair}
     kept = tuple(invariant for position, invariant in enumerate(invariants) if position not in crossed)
-    return NeighborSteps(kept, protection.records_changing_together)
+    return NeighborSteps(kept, stated, needed.establishes(stated))
+
+
+@lru_cache(maxsize=16)  # sensitivities of one program ask again and again
+def _crossing(domain: Domain, invariants: tuple[Invariant, ...]) -> tuple[tuple[tuple[int, int], ...], Together]:
+    """Which exact totals cross, and how many records then change together."""
+    labels = [group_labels(domain, invariant) for invariant in invariants]
+    pairs = combinations(range(len(labels)), 2)
+    crossing = tuple((one, other) for one, other in pairs if cross(domain, labels[one], labels[other]))
+    return crossing, together(domain, labels, crossing)
 
 
 def cross(domain: Domain, one: Labels, other: Labels) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from types import MappingProxyType
@@ -133,7 +134,7 @@ def check_selection(table: WorkloadTable | InvariantTable, domain: Domain, docum
 
 def protection_of(file: ProgramKeys, domain: Domain, document: Document) -> Protection:
     """Whose records, how many of them, which files are neighbors, and what is published exactly."""
-    population = file.population
+    population, stated = file.population, file.population.one_record_per_unit
     invariants = []
     for position, table in enumerate(file.invariants):
         check_selection(table, domain, document, "invariants", position)
@@ -146,9 +147,10 @@ def protection_of(file: ProgramKeys, domain: Domain, document: Document) -> Prot
             identifier=population.identifier,
             invariants=tuple(invariants),
             records_changing_together=population.records_changing_together,
+            one_record_source=None if stated is None else stated.source,
         )
-        steps(domain, protection)
-    return protection
+        established = steps(domain, protection).established
+    return replace(protection, records_established=established)
 
 
 def _attribute(name: str, table: AttributeTable, codes: TextColumns | None, bound: Fraction | None) -> Attribute:

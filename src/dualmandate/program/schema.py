@@ -511,6 +511,13 @@ class SharesTable(KeyTable):
         return self
 
 
+class OneRecordTable(KeyTable):
+    """That the source has one record a unit."""
+
+    source: Text
+    """Nothing in the file shows it: it is known from somewhere."""
+
+
 def _upper(value: object) -> Fraction | str:
     return BEST if value == BEST else exact_number(value)
 
@@ -727,14 +734,18 @@ class PopulationTable(KeyTable):
     most_records_per_unit: Count = 1
     """The most records that one unit may contribute."""
     identifier: Text | None = None
-    """The column that names the unit."""
+    """The column that names the unit. Without it, and without one_record_per_unit, the guarantee protects a record and
+    not a unit."""
+    one_record_per_unit: OneRecordTable | None = None
+    """That the source has one record a unit, as { source = "…" }: who vouches for it, where no identifier shows it."""
     records_per_unit: SharesTable | None = None
     """How many records units have, as { shares = { "1" = 0.8, "2" = 0.2 }, source = "…" }, from a public source: with
     it a plan counts what is lost with records beyond most_records_per_unit."""
     household_size: Count | None = None
     """The size of a household for which the guarantee is stated too."""
     records_changing_together: Count | None = None
-    """How many records must change together where invariants cross."""
+    """How many records change together where invariants cross: less than the exact totals need is refused, with the
+    number."""
     source: SourceForm | None = None
     """The confidential file or table; `plan` never opens it."""
     unknown_where_impossible: Text | None = None
@@ -747,6 +758,16 @@ class PopulationTable(KeyTable):
     """How levels roll up."""
     structural_zeros: Several[dict[str, Levels]] = ()
     """Combinations of levels that cannot occur."""
+
+    @model_validator(mode="after")
+    def _found_or_vouched_for(self) -> Self:
+        if self.one_record_per_unit is not None and self.identifier is not None:
+            raise refused(
+                "an identifier finds the records of one unit, and bounds them",
+                "leave out one_record_per_unit, or the identifier",
+                key="one_record_per_unit",
+            )
+        return self
 
 
 _PART = "[0-9]{1,15}/[1-9][0-9]{0,14}"

@@ -276,24 +276,25 @@ def _marked(reading: str, spec: TabulationSpec) -> str:
     numbers = range(len(spec.domain.attributes))
     marks = [*(f"outside_{n}" for n in numbers), *(f"null_{n}" for n in numbers), "unreadable", "impossible"]
     of_unit = [f"sum(records) FILTER (WHERE {mark}) AS {mark}" for mark in marks]
-    of_unit.append("sum(records) FILTER (WHERE cell IS NOT NULL) AS kept")
+    of_unit += ["sum(records) FILTER (WHERE cell IS NOT NULL) AS kept", "sum(records - 1) AS repeated"]
     units = f"SELECT unit, sum(records) AS records, {', '.join(of_unit)} FROM ({reading}) GROUP BY unit"
     most = spec.protection.most_records_per_unit
     sums = [
         *(f"sum({name})" for name in ["records", *marks]),
         "sum(kept) FILTER (WHERE unit IS NULL)",
         f"sum(greatest(kept - {most}, 0)) FILTER (WHERE unit IS NOT NULL)",
+        "sum(repeated)",  # equal records are one row where nobody is identified
     ]
     return f"SELECT [{', '.join(f'coalesce({one}, 0)::BIGINT' for one in sums)}] AS counts FROM ({units})"
 
 
 def findings_of(spec: TabulationSpec, counts: Iterable[int]) -> CheckFindings:
-    """What the sums say: records, outside and null by attribute, unreadable, impossible, unidentified, excess."""
+    """What the sums of a check say: records, outside and null by attribute, and the rest in the order of `_marked`."""
     names = spec.domain.names
     records, *rest = (int(count) for count in counts)
     outside = dict(zip(names, rest, strict=False))
     null = dict(zip(names, rest[len(names) :], strict=False))
-    unreadable, impossible, unidentified, excess = rest[-4:]
+    unreadable, impossible, unidentified, excess, repeated = rest[-5:]
     rules = {attribute.name: spec.rules.of(attribute) for attribute in spec.domain.attributes}
     refused = tuple(
         name
@@ -303,7 +304,7 @@ def findings_of(spec: TabulationSpec, counts: Iterable[int]) -> CheckFindings:
     )
     if not spec.identified:
         unidentified = excess = 0
-    return CheckFindings(records, unreadable, outside, null, impossible, unidentified, excess, refused)
+    return CheckFindings(records, unreadable, outside, null, impossible, unidentified, excess, refused, repeated)
 
 
 def _whole(connection: DuckDBPyConnection, statement: str) -> int:
@@ -544,6 +545,10 @@ class CheckReport:
             most = self.protection.most_records_per_unit
             lines.append(f"without '{self.protection.identifier}': {found.unidentified:,} (left out)")
             lines.append(f"beyond {most} of one {unit}: {found.excess:,} (left out)")
+        else:
+            lines.append(f"duplicates, like an earlier record in every attribute: {found.repeated:,} (counted)")
+            if not self.protection.protects_units:
+                lines.append(f"nothing identifies a {unit}: the guarantee protects a record, not a {unit}")
         if found.refused:
             lines.append(f"refused: {', '.join(found.refused)}")
         return "\n".join([*lines, "", NOTHING_DONE, WARNING])
@@ -609,6 +614,9 @@ class CheckFindings:
     unidentified: int = field(repr=False)  # without the unit's identifier
     excess: int = field(repr=False)  # beyond what a unit may contribute
     refused: tuple[str, ...] = field(repr=False)  # attributes whose rule is `refuse` and that met a value it is for
+    repeated: int = field(
+        default=0, repr=False
+    )  # like an earlier record in all that is read; where nobody is identified
 
 
 NOWHERE = -1  # This is the row of a level that is not counted.

@@ -66,14 +66,24 @@ def write_dossier(plan: Plan, directory: Path | str) -> tuple[Path, ...]:
     Files of an earlier dossier in the directory are replaced; nothing else there is touched.
     """
     directory = Path(directory)
-    grid = figures.what_if_choices(plan.frontier, plan.welfare, plan.limits)
-    drawn = list(plan_figures(plan, grid))
-    written = [write(directory / PAGE, _page(plan, drawn, grid).encode())]
+    page, drawn = _drawn(plan)
+    written = [write(directory / PAGE, page.encode())]
     for figure in drawn:
         drawing = figure.svg()
         written.append(write(directory / FIGURES / f"{figure.name}.svg", drawing.encode()))
         written.append(write(directory / FIGURES / f"{figure.name}.png", svg_to_png(drawing)))
     return tuple(written)
+
+
+def dossier_page(plan: Plan) -> str:
+    """The page alone, which holds its pictures."""
+    return _drawn(plan)[0]
+
+
+def _drawn(plan: Plan) -> tuple[str, list[Figure]]:
+    grid = figures.what_if_choices(plan.frontier, plan.welfare, plan.limits)
+    drawn = list(plan_figures(plan, grid))
+    return _page(plan, drawn, grid), drawn
 
 
 def _page(plan: Plan, drawn: Sequence[Figure], grid: WhatIf) -> str:

@@ -314,7 +314,8 @@ def guarantee(
             why="a household has at least one member",
             instead="state household_size ≥ 1, or leave it out",
         )
-    groups = [(f"one {protection.unit}", 1), ("two, changing together", 2)]
+    one = f"one {protection.unit}" if protection.protects_units else f"one record of a {protection.unit}"
+    groups = [(one, 1), ("two, changing together", 2)]
     if household_size is not None:
         groups.append((f"a household of {household_size}, changing together", household_size))
     beliefs: tuple[str, ...] = (UNBOUNDED,)
@@ -331,27 +332,48 @@ def guarantee(
 
 
 def _protected(protection: Protection) -> str:
+    unit = protection.unit
+    if not protection.protects_units:
+        return (
+            f"Every record, and not every {unit}: nothing identifies a {unit} here, and one with several records in "
+            "the file is protected for each of them, not for all of them together."
+        )
     if protection.most_records_per_unit == 1:
-        return f"Every {protection.unit}, through the one record that is or could have been in the file."
+        said = protection.one_record_source
+        vouched = "" if said is None else f" That the file has one record a {unit} is stated, not checked: {said}."
+        return f"Every {unit}, through the one record that is or could have been in the file.{vouched}"
     return (
-        f"Every {protection.unit}, through all of its records together: at most {protection.most_records_per_unit}, "
+        f"Every {unit}, through all of its records together: at most {protection.most_records_per_unit}, "
         f"found by '{protection.identifier}'."
     )
 
 
 def _indistinguishable(protection: Protection) -> str:
     relation = f"Two files where one comes from the other by this step: {protection.relation}."
-    if protection.records_changing_together is not None:
-        relation += (
-            f" The exact totals let no record change alone: {protection.records_changing_together} records change "
-            "together, and the losses below are for that many."
-        )
-    return relation
+    together = protection.records_changing_together
+    if together is None:
+        return relation
+    relation += (
+        f" The exact totals let no record change alone: {together} records change together, and the losses below are "
+        "for that many."
+    )
+    if protection.records_established:
+        return f"{relation} Steps of at most so many records link all files with the same exact totals."
+    return (
+        f"{relation} The guarantee is conditional on this number, which the program states: it was not established "
+        "that steps of so many records link all files with the same exact totals, and two of them that differ in more "
+        "records may be told apart more easily than the losses below say."
+    )
 
 
 def _not_protected(protection: Protection) -> tuple[str, ...]:
     unit = protection.unit
     lines = []
+    if not protection.protects_units:
+        lines.append(
+            f"A {unit} with several records in the file, beyond each record by itself: with k of them the loss is as "
+            "for k records that change together."
+        )
     if protection.neighbors is Neighbors.REPLACE_ONE:
         lines.append(f"The number of records, and so whether a given {unit} is in the file at all: both are public.")
     for invariant in protection.invariants:

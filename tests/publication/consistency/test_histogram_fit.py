@@ -160,3 +160,13 @@ def test_running_sums_are_rounded_to_the_nearest() -> None:
     atoms = Atoms(np.array([0, 0, 0, 0, 1, 1, -1]), np.array([2, 1]))
     whole = _rounded(np.where(atoms.labels < 0, 0.0, x) * np.array([2 / 1.5] * 4 + [1 / 1.5] * 2 + [0]), atoms)
     assert whole.tolist() == [1, 0, 1, 0, 1, 0, 0]  # sums .53, 1.07, 1.6, 2 and .6, 1
+
+
+def test_amounts_that_cancel_are_fitted_too() -> None:
+    """−5, 0 and 5: what equal cells answer is 0 in every row, and says nothing of how steep a sum is."""
+    domain = Domain((Attribute.numbers("gain", -5, 5, 5), Attribute.categories("sex", ["f", "m"])))
+    sums = Workload.from_tabulations(domain, [Tabulation("gains", by=("sex",), sum_of="gain")])
+    files = Workload.from_tabulations(domain, [Tabulation("people", by=("sex",))])
+    found = consistent_histogram(sums, np.array([8.0, -3.0]), np.ones(2), public=files, totals=np.array([4, 4]))
+    assert found.sum(axis=0).tolist() == [4, 4]
+    assert np.asarray(sums.answers(found)).tolist() == [4, -3]  # in steps of 5; four people gain at most 4 of them

@@ -31,6 +31,7 @@ MOST_STEPS = 5000  # At most so many gradient steps are taken.
 FIRST_LOOK = 256  # After so many steps, and each time that there are a quarter more, it is asked if they are enough.
 NEAR = 1e-4  # They are where the last of them changed no number by more than this, in standard errors.
 ROUGH = 1e-2  # The same, where moves of single records follow and settle the rest.
+PROBE = 2019  # where the uneven vector is drawn from
 LEAST_STEEP = 1e-9  # Cells are taken to be at least so steep, of the steepest.
 _MOST_SHIFTS = 100  # At most so many Newton steps find the shifts of atoms.
 _NEAR_TOTAL = 1e-10  # Totals of atoms are met to this, relative.
@@ -157,8 +158,11 @@ def _ease(fit: _Fit) -> Floats:
     sums may be too small, and steps that prove too long are halved.
     """
     rows = fit.workload.transpose_answers(fit.weights * fit.answers(np.ones(fit.workload.domain.size))).reshape(-1)
-    steepness = np.abs(rows)
-    return np.asarray(1 / np.maximum(steepness, max(LEAST_STEEP * float(steepness.max(initial=0.0)), 1e-300)))
+    # Amounts that cancel in every sum, such as −5, 0 and 5, leave nothing of it: uneven numbers show how steep it is.
+    uneven = np.random.default_rng(PROBE).uniform(-1.0, 1.0, fit.workload.domain.size)
+    seen = fit.workload.transpose_answers(fit.weights * fit.answers(uneven)).reshape(-1)
+    steepness, steepest = np.abs(rows), float(max(np.abs(rows).max(initial=0.0), np.abs(seen).max(initial=0.0)))
+    return np.asarray(1 / np.maximum(steepness, max(LEAST_STEEP * steepest, 1e-300)))
 
 
 def _rounded(x: Floats, atoms: Atoms) -> Integers:

@@ -123,7 +123,7 @@ def check_table(source: SparkTable, spec: TabulationSpec) -> list[int]:
     def kernel(batches: Batches) -> Batches:
         return _of_part(batches, marked)
 
-    parts = _together(session, records(session, source, spec), spec)
+    parts = _together(session, records(session, source, spec), spec, alike=True)
     found = gathered(map_batches(parts, kernel, "place long, number long", name=source.table))
     sums = np.zeros(2 * len(spec.domain.attributes) + 5, dtype=np.int64)
     np.add.at(sums, found.column("place").to_numpy(), found.column("number").to_numpy())
@@ -203,12 +203,13 @@ def _quoted(name: str) -> str:
     return f"`{name.replace('`', '``')}`"
 
 
-def _together(session: SparkSession, records: DataFrame, spec: TabulationSpec) -> DataFrame:
-    """All records of a unit in one part."""
+def _together(session: SparkSession, records: DataFrame, spec: TabulationSpec, *, alike: bool = False) -> DataFrame:
+    """All records of a unit in one part; with `alike`, where nobody is identified, all records that are equal."""
     import pyspark.sql.functions as sql
 
     identifier = spec.protection.identifier
-    if identifier is None:
+    if identifier is None and not alike:
         return records
+    names = records.columns if identifier is None else [identifier]
     # By a number of parts: a shuffle whose parts Spark itself may not split again.
-    return records.repartition(partitions(session), sql.col(_quoted(identifier)))
+    return records.repartition(partitions(session), *(sql.col(_quoted(name)) for name in names))

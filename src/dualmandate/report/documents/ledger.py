@@ -472,6 +472,9 @@ class TabulateCheckDocument(DocumentModel):
     unidentified: Whole = Field(description="Records without it.")
     most_records_per_unit: Count = Field(description="At most so many records of one unit count.")
     excess: Whole = Field(description="Records beyond that.")
+    repeated: Whole = Field(
+        description="Duplicates, like an earlier record in every attribute; where units have no identifier."
+    )
     refused: tuple[Text, ...] = Field(description="Attributes that a check was to refuse, and did.")
 
 

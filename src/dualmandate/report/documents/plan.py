@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
@@ -829,7 +830,12 @@ class PlanDocument(DocumentModel):
     uncertainty: IfAny[UncertaintyPart] = None
     social_choice: IfAny[SocialChoicePart] = None
     versions: PlanVersionsPart
+    remaining: IfAny[Exact] = Field(
+        None, description="What the account had left, in the program's currency, if counted."
+    )
+    pages: IfAny[dict[str, Digest]] = Field(None, description="SHA-256 of each file of the dossier beside it.")
     exact: dict[str, Any] = Field(description="What the digest covers: exact things alone.")
+    shown: IfAny[Digest] = Field(None, description="SHA-256 over all the rest: a plan that was changed is refused.")
 
 
 CHOSEN = ("epsilon", "welfare", "root_mean_squared_error", "root_mean_squared_consequence")
@@ -839,13 +845,15 @@ def plan_document(plan: Plan) -> dict[str, Any]:
     """Everything that a plan says, in finite numbers; losses also as exact strings."""
     from importlib.metadata import version
 
-    from dualmandate.planning.saved_plan import PLAN_VERSION, digest_of
+    from dualmandate.planning.saved_plan import PLAN_VERSION, digest_of, with_pages
     from dualmandate.planning.study import study_words
     from dualmandate.program.schema import SCHEMA_VERSION
 
     program, known, sure, total = plan.program, plan.extensions, plan.robustness, plan.public_total
-    return PlanDocument.made_of(
+    remaining = plan.limits.remaining
+    document = PlanDocument.made_of(
         plan,
+        remaining=None if remaining is None else Fraction(remaining),
         program=ProgramPart.made_of(
             name=program.name,
             description=program.file.program.description,
@@ -895,7 +903,8 @@ def plan_document(plan: Plan) -> dict[str, Any]:
         uncertainty=None if plan.uncertainty is None else _uncertainty(plan.uncertainty),
         social_choice=None if plan.social_choice is None else _social_choice(plan.social_choice),
         versions=PlanVersionsPart(program=SCHEMA_VERSION, plan=PLAN_VERSION, dualmandate=version("dualmandate")),
-    ).as_json()
+    )
+    return with_pages(document.as_json(), {})
 
 
 def _loss(plan: Plan) -> PlannedLossPart:
