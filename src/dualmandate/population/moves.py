@@ -318,7 +318,8 @@ def _primitive(basis: Integers) -> Integers | None:
     held = held[:count]
     smaller = (held[:, None, :] * held[None] >= 0) & (np.abs(held[None]) <= np.abs(held[:, None, :]))
     inside = np.all(smaller, axis=2) & ~np.eye(len(held), dtype=np.bool_)
-    return held[~inside.any(axis=1)]
+    primitive: Integers = held[~inside.any(axis=1)]
+    return primitive
 
 
 def _linked(move: Integers, smaller: Integers) -> bool | None:

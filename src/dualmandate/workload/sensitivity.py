@@ -15,7 +15,8 @@ import numpy as np
 from dualmandate.population import Neighbors, Protection
 from dualmandate.population.arrays import Booleans, Integers
 from dualmandate.population.domain import Domain
-from dualmandate.population.protection import Labels, group_labels, steps
+from dualmandate.population.moves import Labels
+from dualmandate.population.protection import group_labels, steps
 from dualmandate.population.rational import rounded_up
 from dualmandate.workload.extremum import (
     CHUNK,
