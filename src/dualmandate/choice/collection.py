@@ -76,8 +76,9 @@ def best_share(worth: Callable[[float], float], cost: float, population_size: fl
     low, high = grid[max(place - 1, 0)], grid[min(place + 1, len(grid) - 1)]
     points = {float(grid[place]): heights[place]}
     if low < high:
+        least_net = min(height for height in heights if height > -math.inf)  # the search cannot reckon with infinity
         found = minimize_scalar(
-            lambda point: -net(point), bounds=(low, high), method="bounded", options={"xatol": 1e-9}
+            lambda point: -max(net(point), least_net), bounds=(low, high), method="bounded", options={"xatol": 1e-9}
         )
         points[float(found.x)] = -float(found.fun)
     best = max(points, key=points.__getitem__)

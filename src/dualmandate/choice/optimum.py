@@ -454,6 +454,12 @@ def best_within(
     best = max(peaks, key=lambda candidate: candidate.welfare, default=None)
     _refuse_unbounded(frontier, welfare, bounds=bounds, best=best)
     assert best is not None
+    if not math.isfinite(best.welfare):
+        raise NoOptimum(
+            f"at {frontier.privacy_measure} {number(best.epsilon, 3)} privacy costs more than a number can hold",
+            why=f"no less is allowed: {bounds.lowest_reason}" if bounds.lowest else "no loss costs less",
+            instead="ask for less accuracy, or state a cost that does not grow exponentially with the loss",
+        )
     return best, candidates
 
 
