@@ -99,3 +99,17 @@ def test_a_sample_that_is_secret_spreads_the_loss_and_does_not_shrink_its_sum() 
     for loss in (0.1, 1.0, 5.0):
         for part in (0.01, 0.3, 0.9):
             assert part * loss <= amplified(loss, part) <= loss
+
+
+def test_shares_at_which_nothing_can_be_chosen_lie_beside_the_best_one() -> None:
+    """Below a half nothing can be chosen, and a little above it is best: the search meets the edge on its way."""
+
+    def worth(share: float) -> float:
+        if share < 0.5:
+            raise ConflictingLimits("no loss is allowed", why="too few are asked", instead="ask more")
+        return 10 * share - 12 * (share - 0.5) ** 2
+
+    with np.errstate(all="raise"):
+        share, net = best_share(worth, 9.0, PEOPLE)
+    assert share == pytest.approx(0.5 + 1 / 24, abs=1e-6)
+    assert net == pytest.approx(worth(share) - 9 * share, rel=1e-12)

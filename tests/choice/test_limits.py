@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from dualmandate.choice import Limits, LinearCost, SocialWelfare, TableValue, choose
-from dualmandate.errors import ConflictingLimits, InvalidPreferences, InvalidValue
+from dualmandate.choice import ExponentialCost, Limits, LinearCost, PopulationGroup, SocialWelfare, TableValue, choose
+from dualmandate.errors import ConflictingLimits, InvalidPreferences, InvalidValue, NoOptimum
 from dualmandate.frontier import frontier_of
-from dualmandate.mechanism import geometric
+from dualmandate.mechanism import geometric, laplace
 from dualmandate.population import PrivacyMeasure
 from dualmandate.workload import identity, stack
 
@@ -178,3 +178,15 @@ def test_a_floor_that_is_met_by_far_is_no_limit() -> None:
     values = tuple(TableValue(name, 1e3) for name in vanishing.tables)
     welfare = SocialWelfare.uniform(1e3, LinearCost(1.0), table_values=values)
     assert choose(vanishing, welfare, Limits(floors={table: 1e15})).bound_by == "preferences"
+
+
+def test_a_floor_at_which_privacy_costs_more_than_a_number_holds() -> None:
+    """An error of 0.001 takes an ε of some 1,400: e^ε − 1 is beyond every number."""
+    frontier = frontier_of(laplace(), identity(2))
+    welfare = SocialWelfare(
+        (PopulationGroup("all", 1000, ExponentialCost(1.0)),), (TableValue(frontier.tables[0], 1.0),)
+    )
+    limits = Limits(floors={frontier.tables[0]: 0.001})
+    with pytest.raises(NoOptimum, match="more than a number can hold") as refusal:
+        choose(frontier, welfare, limits)
+    assert "0.001" in refusal.value.why

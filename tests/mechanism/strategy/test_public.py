@@ -11,7 +11,13 @@ from tests.mechanism.strategy.reference import rows_over_cells
 
 from dualmandate.errors import InvalidMechanism
 from dualmandate.mechanism.strategy.dual import gaussian_optimum, pair_optimum
-from dualmandate.mechanism.strategy.workload_blocks import WorkloadBlock, parts_of, public_tables, same_groups
+from dualmandate.mechanism.strategy.workload_blocks import (
+    WorkloadBlock,
+    orthonormal,
+    parts_of,
+    public_tables,
+    same_groups,
+)
 from dualmandate.population import Attribute, Domain, Invariant, Neighbors, Protection
 from dualmandate.population.arrays import Floats
 from dualmandate.workload import Tabulation, Workload, all_range, identity, kron, marginals, prefix, stack, total
@@ -146,6 +152,12 @@ def test_an_invariant_under_a_condition_leaves_the_rest_one_group() -> None:
 def test_what_is_all_public_is_refused() -> None:
     with pytest.raises(InvalidMechanism, match="no neighboring file can change"):
         _ = parts_of(total(5), public=public_tables(total(5).domain, REPLACE_ONE))[0].sectors
+
+
+@pytest.mark.parametrize("shape", [(0, 4), (4, 0), (0, 0)])
+def test_nothing_spans_nothing(shape: tuple[int, int]) -> None:
+    """Structural zeros may leave a sector in which much is public no cell that is measured."""
+    assert orthonormal(np.zeros(shape)).shape == (0, shape[1])
 
 
 def test_values_weigh_tables() -> None:
