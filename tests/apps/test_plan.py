@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import tempfile
@@ -113,14 +114,16 @@ def test_a_folder_stands_for_the_program_in_it(command: Command, program: Path) 
 def test_out_writes_the_plan_beside_the_dossier(
     command: Command, program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def write_quickly(plan: object, directory: Path) -> None:
+    def write_quickly(plan: object, directory: Path) -> list[Path]:
         (directory / "dossier.html").write_text("page", encoding="utf-8")
+        return [directory / "dossier.html"]
 
     monkeypatch.setattr("dualmandate.report.dossier.write_dossier", write_quickly)  # the real one: tests/journeys
     written = tmp_path / "a" / "report"
     outcome = command("plan", program, "--out", written, "--json")
     assert outcome.status == 0, outcome.err
     assert json.loads((written / "plan.json").read_text(encoding="utf-8")) == outcome.document
+    assert outcome.document["pages"] == {"dossier.html": hashlib.sha256(b"page").hexdigest()}
     assert sorted(path.name for path in written.iterdir()) == ["dossier.html", "plan.json"]
     assert list((tmp_path / "a").iterdir()) == [written]
     assert outcome.err.endswith(f"\nwritten: {written / 'plan.json'}\nto open: {written / 'dossier.html'}\n")

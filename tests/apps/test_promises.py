@@ -17,6 +17,7 @@ import pytest
 import dualmandate
 from dualmandate.apps.ledgers import find_ledger
 from dualmandate.ledger import Approval
+from dualmandate.planning.saved_plan import with_pages
 
 if TYPE_CHECKING:
     from tests.apps.conftest import Command, Outcome
@@ -173,16 +174,18 @@ def test_a_study_that_was_approved_by_an_earlier_version_is_not_published(
     assert command("plan", "program.toml", "--out", "report").status == 0
     file = tmp_path / "report" / "plan.json"
     document = json.loads(file.read_text(encoding="utf-8"))
-    del document["study"], document["why_study"]  # as it was written then
+    del document["study"], document["why_study"], document["shown"]  # as it was written then
     file.write_text(json.dumps(document), encoding="utf-8")
     ledger = find_ledger(tmp_path, None).open()
     plan = dualmandate.load(tmp_path / "program.toml").plan()
     ledger.approve(Approval("residents", document["digest"], plan.charge, "person", by="Ben"))
-    for words in (["publish", "report/plan.json"], ["publish", "program.toml"]):
-        is_refused(command(*words, "--by", "Eve", "--json"))
+    outcome = command("publish", "report/plan.json", "--by", "Eve", "--json")
+    assert (outcome.status, outcome.document["code"]) == (2, "invalid file")
+    assert "earlier version" in outcome.document["why"]
+    is_refused(command("publish", "program.toml", "--by", "Eve", "--json"))
     assert ledger.spent("residents") == 0
     assert not (tmp_path / "releases").exists()
     # A plan that is shown as what it is not was changed.
-    file.write_text(json.dumps({**document, "study": False}), encoding="utf-8")
+    file.write_text(json.dumps(with_pages({**document, "study": False, "why_study": None}, {})), encoding="utf-8")
     outcome = command("approve", "report/plan.json", "--by", "Eve", "--json")
     assert (outcome.status, outcome.document["code"]) == (2, "invalid file")

@@ -268,16 +268,15 @@ def test_an_interrupted_publication_names_the_command_that_resumes(
     assert refused(command, "publish", "report/plan.json", "--resume", "r000099", code="release conflict")
 
 
-def test_a_source_that_is_damaged_is_refused_with_the_way_on(command: Command, project: Path) -> None:
+def test_a_source_without_a_column_is_refused_before_anything_is_spent(command: Command, project: Path) -> None:
     approved(command)
     records = project / "residents.csv"
     whole = records.read_text(encoding="utf-8")
     records.write_text(whole.replace("ward,age", f"ward,{CANARY}"), encoding="utf-8")
-    refusal = refused(command, "publish", "report/plan.json", "--by", "Eve", code="unreadable source")
-    [entry] = the_ledger(project).releases()
-    assert f"resume release {entry.name}, whose loss is spent" in refusal["instead"]
+    refused(command, "publish", "report/plan.json", "--by", "Eve", code="unreadable source")
+    assert not the_ledger(project).releases()
     records.write_text(whole, encoding="utf-8")
-    assert command("publish", "report/plan.json", "--resume", entry.name, "--by", "Eve").status == 0
+    assert command("publish", "report/plan.json", "--by", "Eve").status == 0
 
 
 def copied(project: Path, name: str) -> Path:

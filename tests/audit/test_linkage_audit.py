@@ -304,7 +304,7 @@ REFUSED: list[tuple[str, type[Refusal], str, int | None, str | None]] = [
         "person",
     ),
     (f"person,block,sex\na,{CANARY},f\nb,{CANARY},f\n", InvalidTables, "no row", 2, "block"),
-    (f"person,block,sex\na,block 1,f,{CANARY}\n", UnreadableSource, "cannot be read to its end", None, None),
+    (f"person,block,sex\na,block 1,f,{CANARY}\n", InvalidTables, "no row", 2, "sex"),  # a line that cannot be read
     ("person,block,sex,age,race\na,block 1,f,1,w\n", InvalidRequest, "says everything", None, None),
 ]
 

@@ -41,7 +41,7 @@ def carry_out(program: Path, out: Path | None, output: Output, *, ledger: str | 
             room.check(plan)
         document = plan_document(plan)
         if folder is not None:
-            write(plan, document, folder, progress)
+            document = write(plan, document, folder, progress)
     output.say(plan_words(plan))
     if room is not None:
         output.say(f"\n{room.words()}")
@@ -78,8 +78,8 @@ def page_name() -> str:
     return PAGE
 
 
-def write(plan: Plan, document: dict[str, Any], folder: Path, progress: Progress) -> None:
-    """Write plan.json, what it measures and the dossier, all or nothing."""
+def write(plan: Plan, document: dict[str, Any], folder: Path, progress: Progress) -> dict[str, Any]:
+    """Write plan.json, what it measures and the dossier, all or nothing; the document with the digests of its pages."""
     from dualmandate.planning.release_spec import strategy_files
     from dualmandate.planning.saved_plan import with_pages
     from dualmandate.report.dossier import write_dossier
@@ -87,4 +87,6 @@ def write(plan: Plan, document: dict[str, Any], folder: Path, progress: Progress
     with written_whole(folder) as draft:
         progress("drawing the figures and writing the dossier")
         pages = {path.relative_to(draft).as_posix(): path.read_bytes() for path in write_dossier(plan, draft)}
-        write_files({PLAN_FILE: json_text(with_pages(document, pages)), **strategy_files(plan)}, draft)
+        sealed = with_pages(document, pages)
+        write_files({PLAN_FILE: json_text(sealed), **strategy_files(plan)}, draft)
+    return sealed

@@ -24,6 +24,7 @@ from dualmandate.program.schema import BEST
 
 LARGEST_PLAN = 2**24  # bytes
 NAME_A_PLAN = "name the plan.json that `dualmandate plan --out` wrote"
+PLAN_AGAIN = "plan the program again: dualmandate plan PROGRAM.toml --out DIR"
 PLAN_VERSION = 1  # of the exact part: raised whenever a key of it changes its meaning
 
 Exact: TypeAlias = "str | bool | list[Exact] | dict[str, Exact]"
@@ -152,6 +153,9 @@ def load_plan(path: str | Path) -> SavedPlan:
         raise _is_no("plan", file, f"it is not a document of schema plan/{PLAN_VERSION}", NAME_A_PLAN)
     if not isinstance(document.get("exact"), dict) or digest_of(document["exact"]) != document.get("digest"):
         raise _changed(file)
+    if "shown" not in document:
+        earlier = "it was written by an earlier version, which kept no digest of all that a plan shows"
+        raise _is_no("plan of this version", file, earlier, PLAN_AGAIN)
     plan = SavedPlan(document)
     try:
         followed = _shown_of(plan) == _signed(plan)
@@ -221,6 +225,6 @@ def _changed(file: Path) -> InvalidFile:
     return InvalidFile(
         f"'{file.name}' was changed after it was made",
         why="what it shows is not what the digests of the plan stand for",
-        instead="plan the program again: dualmandate plan PROGRAM.toml --out DIR",
+        instead=PLAN_AGAIN,
         where=Place(str(file)),
     )
