@@ -330,6 +330,19 @@ def test_a_plan_that_shows_other_words_or_numbers_than_it_signs_is_not_approved(
     assert command("approve", "report/plan.json", "--by", "Ben").status == 0
 
 
+def test_a_plan_apart_from_its_program_is_approved_by_what_it_carries_along(command: Command, tmp_path: Path) -> None:
+    """A board holds the plan's folder alone: what the digest covers is planned again, without the program's file."""
+    opened(command)
+    document = planned(command)
+    Path("program.toml").rename(tmp_path / "kept-elsewhere.toml")
+    forged = {**document, "choice": {**document["choice"], "epsilon": document["choice"]["epsilon"] - 1e-3}}
+    Path("report/plan.json").write_text(json.dumps(with_pages(forged, {})), encoding="utf-8")
+    assert "`choice.epsilon`" in refused(command, "approve", "report/plan.json", code="invalid file")["why"]
+    Path("report/plan.json").write_text(json.dumps(document), encoding="utf-8")
+    assert command("approve", "report/plan.json", "--by", "Ben").status == 0
+    assert "was not found" in refused(command, "publish", "report/plan.json", code="invalid file")["what"]
+
+
 def test_a_plan_that_counted_the_ledger_is_followed_with_what_was_left_then(command: Command) -> None:
     opened(command, cap="1/3")
     assert command("plan", "program.toml", "--out", "report", "--ledger", ".dualmandate/ledger.sqlite").status == 0

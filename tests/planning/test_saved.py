@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.random_programs import random_program
 
 from dualmandate.errors import InvalidFile
 from dualmandate.mechanism.strategy.strategy_file import strategy_digest
 from dualmandate.planning.program import load
-from dualmandate.planning.saved_plan import digest_of, load_plan, with_pages
+from dualmandate.planning.saved_plan import digest_of, exact_content, load_plan, stated_content, with_pages
+from dualmandate.program.file import read_document
 from dualmandate.report.documents.plan import plan_document
 
 
@@ -35,6 +37,16 @@ def test_round_trip(plan_file: Path, title_i: Path) -> None:
     assert saved.loss == plan.loss
     assert saved.account == "school children"
     assert saved.program == "title-i"
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_a_program_is_read_from_its_exact_content(tmp_path: Path, seed: int) -> None:
+    path = tmp_path / "program.toml"
+    path.write_text(random_program(seed), encoding="utf-8")
+    content = read_document(path).content
+    again = stated_content(exact_content(content))
+    assert again == content  # 2.0 is 2
+    assert exact_content(again) == exact_content(content)
 
 
 def test_the_strategy_that_was_found_is_signed(title_i: Path) -> None:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from dualmandate.errors import InvalidFile, Place
 
 if TYPE_CHECKING:
+    from dualmandate.planning.program import Program
     from dualmandate.planning.saved_plan import SavedPlan
 
 SAME = 1e-6  # Floats differ by less between machines.
@@ -25,14 +26,11 @@ NONE = 1e-12  # What is nothing on one machine may be this much on another.
 
 def check_follows(saved: SavedPlan, file: Path, progress: Callable[[str], None] = lambda _: None) -> None:
     """Refuse a plan, or the dossier beside it, that says anything else than its program gives when planned again."""
-    from dualmandate.apps.publish import program_of_plan
-    from dualmandate.planning.program import load
     from dualmandate.report.documents.plan import plan_document
     from dualmandate.report.dossier import PAGE, dossier_page
 
-    program = program_of_plan(file, saved)
     counted = saved.document.get("remaining")
-    plan = load(program.document.path).plan(None if counted is None else Fraction(counted), progress=progress)
+    plan = _program(saved, file).plan(None if counted is None else Fraction(counted), progress=progress)
     plan = replace(plan, account_identifier=saved.account_identifier)  # which account it is, its ledger says
     again = json.loads(json.dumps(plan_document(plan)))
     beside = {"shown": saved.document["shown"], "pages": saved.document.get("pages", {})}
@@ -44,6 +42,22 @@ def check_follows(saved: SavedPlan, file: Path, progress: Callable[[str], None] 
         progress("making the dossier again")
         if page.read_text(encoding="utf-8") != dossier_page(plan):
             raise _differs(page, "it is not the page that the program gives when it is planned again")
+
+
+def _program(saved: SavedPlan, file: Path) -> Program:
+    """The program's own file, where the plan lies below it; else what the digest covers of it, beside the plan."""
+    from dualmandate.apps.plan import PROGRAM_FILE
+    from dualmandate.apps.publish import program_of_plan
+    from dualmandate.planning.program import load, stated
+    from dualmandate.planning.saved_plan import stated_content
+    from dualmandate.program.file import Document
+    from dualmandate.program.reading import read_keys
+
+    found = program_of_plan(file, saved)
+    if found is not None:
+        return load(found.document.path)
+    document = Document(file.parent / PROGRAM_FILE, stated_content(saved.document["exact"]["program"]), {})
+    return stated(document, read_keys(document))
 
 
 def first_difference(one: object, other: object, key: str = "") -> str | None:

@@ -189,11 +189,21 @@ def _ordered(asked: PublishOptions, progress: Progress) -> tuple[ProgramFile, Re
     plan = load_plan(asked.plan)
     plan.check_publishable(Place(file=str(asked.plan), key="mechanism.noise"))
     program = program_of_plan(asked.plan, plan)
+    if program is None:
+        raise InvalidFile(
+            f"the program of '{asked.plan.name}' was not found",
+            why=f"there is no {PROGRAM_FILE} in the plan's folder or above it",
+            instead="publish the program file itself, or move the plan's folder into the program's",
+            where=Place(file=str(asked.plan)),
+        )
     return program, release_spec_of(plan, program, asked.plan.parent, release_page)
 
 
-def program_of_plan(plan: Path, saved: SavedPlan) -> ProgramFile:
-    """The program that a plan was made of: the nearest program.toml upward from the plan that says the same."""
+def program_of_plan(plan: Path, saved: SavedPlan) -> ProgramFile | None:
+    """The program that a plan was made of: the nearest program.toml upward from the plan that says the same.
+
+    None where there is none at all; refused where there are others only.
+    """
     from dualmandate.planning.saved_plan import digest_of, exact_content
     from dualmandate.program.program import program_of, read_stated
 
@@ -214,12 +224,7 @@ def program_of_plan(plan: Path, saved: SavedPlan) -> ProgramFile:
             instead="restore the program, or plan it again and have that plan approved",
             where=Place(file=str(changed)),
         )
-    raise InvalidFile(
-        f"the program of '{plan.name}' was not found",
-        why=f"there is no {PROGRAM_FILE} in the plan's folder or above it",
-        instead="publish the program file itself, or move the plan's folder into the program's",
-        where=Place(file=str(plan)),
-    )
+    return None
 
 
 @contextmanager

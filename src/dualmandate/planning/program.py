@@ -28,8 +28,9 @@ from dualmandate.planning.timing import Timing, timing_of
 from dualmandate.planning.uncertainty import estimates_of, social_choice_of, uncertainty_of
 from dualmandate.planning.welfare import float_or_none, limits_of, welfare_of
 from dualmandate.population import PrivacyLoss
+from dualmandate.program.file import Document
 from dualmandate.program.program import ProgramFile, program_of, read_stated, with_bounds
-from dualmandate.program.schema import MechanismTable
+from dualmandate.program.schema import MechanismTable, ProgramKeys
 from dualmandate.semantics import guarantee
 
 MULTIPLES = (0.25, 0.5, 0.8, 0.9, 1.0, 1.1, 1.25, 2.0, 4.0)  # of the chosen loss, in the table of regrets
@@ -61,7 +62,11 @@ class Program(ProgramFile):
 
 def load(path: str | Path) -> Program:
     """Read a program file and the code lists it names; anything that cannot be meant is refused with its place."""
-    document, file = read_stated(path)
+    return stated(*read_stated(path))
+
+
+def stated(document: Document, file: ProgramKeys) -> Program:
+    """The program that a document states with its keys."""
     return _preferring(program_of(document, file, starting_bounds(file, document)))
 
 

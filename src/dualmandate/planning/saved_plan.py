@@ -42,6 +42,17 @@ def exact_content(value: object) -> Exact:
     return {str(key): exact_content(item) for key, item in value.items()}
 
 
+def stated_content(exact: Exact) -> Any:
+    """What a program file says, from its exact content: the number that was written 4.6e7 is 46000000 here."""
+    if isinstance(exact, list):
+        return [stated_content(item) for item in exact]
+    if not isinstance(exact, dict):
+        return exact
+    if set(exact) == {"number"} and isinstance(written := exact["number"], str):
+        return Decimal(written) if "." in written else int(written)
+    return {key: stated_content(item) for key, item in exact.items()}
+
+
 def decimal_string(value: int | Decimal) -> str:
     """A number without exponent and without trailing zeros: 4.6e7 and 46000000.0 are the same."""
     sign, digits, exponent = Decimal(value).as_tuple()
