@@ -21,7 +21,7 @@ def test_title_i_guarantee_says_every_part() -> None:
     text = printed.words()
     for part in (
         "Every child, through the one record that is or could have been in the file.",
-        "That the file has one record a child is stated, not checked: the register of pupils, 2015.",
+        "One record a child is stated, not checked: the register of pupils, 2015.",
         "add or remove one child's record",
         "one child: epsilon = 2.5276",
         "two, changing together: epsilon = 5.0552",

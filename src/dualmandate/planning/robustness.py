@@ -252,8 +252,8 @@ class PublicTotal:
         )
         if max(self.privacy_cost_times, self.data_loss_times) > 1:
             yield (
-                "A loss above all the money at stake is hard to believe: look again at what one person loses, at the "
-                "price of an error, and at the time over which each is counted."
+                "A loss above all the money at stake is hard to believe: check what one person loses, the price of "
+                "an error, and the time of each."
             )
 
 

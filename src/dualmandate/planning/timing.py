@@ -54,7 +54,7 @@ class Timing:
         if self.time_base is None:
             return "No amount of money says over what time it runs (time_base): all are taken to run over the same."
         if self.horizon is None:
-            once = "All amounts of money are paid or lost once; none comes again."
+            once = "All amounts of money are paid or lost once."
             return "All amounts of money are per year." if recurs(self.time_base) else once
         return (
             f"Amounts of money that come every year count for {number(self.horizon.years)} years at a discount rate of "

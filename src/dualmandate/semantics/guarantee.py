@@ -340,7 +340,7 @@ def _protected(protection: Protection) -> str:
         )
     if protection.most_records_per_unit == 1:
         said = protection.one_record_source
-        vouched = "" if said is None else f" That the file has one record a {unit} is stated, not checked: {said}."
+        vouched = "" if said is None else f" One record a {unit} is stated, not checked: {said}."
         return f"Every {unit}, through the one record that is or could have been in the file.{vouched}"
     return (
         f"Every {unit}, through all of its records together: at most {protection.most_records_per_unit}, "
