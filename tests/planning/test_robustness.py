@@ -54,7 +54,7 @@ def test_where_nothing_is_stated_nothing_is_moved_and_it_says_so(title_i: Path) 
     first, second = plan_words(plan).split("The choice\n")[1].split("\n  - ")[:2]
     assert first.startswith("  - The choice is epsilon = 2.5276")
     assert second.startswith(
-        "This epsilon has no interval, because no number that it rests on states an error, and how"
+        "This epsilon has no interval, because no number it rests on states an error, and how"
     )
     words = words_of(plan)
     assert "how robust it is cannot be judged: state standard_error, or least and largest" in words
@@ -73,7 +73,7 @@ def test_only_stated_ranges_are_in_the_tornado(changed: Change) -> None:
     words = words_of(plan)
     assert "Over what is stated of one number at a time, it is between 2.4486 and 2.6179." in words
     assert "cannot be judged" not in words
-    assert "has no interval, because no number that it rests on states an error." in words
+    assert "has no interval, because no number it rests on states an error." in words
     assert "tornado" in figure_names(plan)
 
 

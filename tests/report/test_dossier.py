@@ -151,7 +151,7 @@ def test_every_number_it_rests_on_carries_its_unit_and_source(page: str) -> None
 
 def test_it_says_how_sure_it_is_and_how_else_the_program_could_be_read(page: str, plan: Plan) -> None:
     lead = page[page.index('<h2 id="choice">') : page.index("<dl")]
-    assert "This epsilon has no interval, because no number that it rests on states an error." in lead
+    assert "This epsilon has no interval, because no number it rests on states an error." in lead
     assert "Taken as exact, because nothing is stated of their errors: population_size, consequence, price_of" in lead
     assert page.count(">not stated</td>") == 5  # every calibrated number, the public total among them
     assert "elsewhere in its range" not in page

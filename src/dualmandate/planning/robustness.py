@@ -151,7 +151,7 @@ def robustness_of(
         span=None if known is None else known.span(LEVEL),
         why_no_interval="what the stated errors mean could not be worked out"
         if any(each.standard_error for each in stated.values())
-        else "no number that it rests on states an error",
+        else "no number it rests on states an error",
         privacy_measure=choice.privacy_measure,
     )
 

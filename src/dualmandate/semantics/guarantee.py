@@ -387,7 +387,7 @@ def _not_protected(protection: Protection) -> tuple[str, ...]:
     lines.append(
         f"What the statistics say about people in general, and so about a {unit} who is like them, in the file or not."
     )
-    lines.append(f"What others know or publish about the {unit}, and what the program file itself states.")
+    lines.append(f"What others know or publish about the {unit}, and what the program file states.")
     return tuple(lines)
 
 
