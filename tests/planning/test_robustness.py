@@ -53,9 +53,7 @@ def test_where_nothing_is_stated_nothing_is_moved_and_it_says_so(title_i: Path) 
     assert document["robustness"]["exact"] == taken
     first, second = plan_words(plan).split("The choice\n")[1].split("\n  - ")[:2]
     assert first.startswith("  - The choice is epsilon = 2.5276")
-    assert second.startswith(
-        "This epsilon has no interval, because no number it rests on states an error, and how"
-    )
+    assert second.startswith("This epsilon has no interval, because no number it rests on states an error, and how")
     words = words_of(plan)
     assert "how robust it is cannot be judged: state standard_error, or least and largest" in words
     assert f"Taken as exact, because nothing is stated of their errors: {', '.join(taken)}." in words
