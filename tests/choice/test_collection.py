@@ -99,3 +99,18 @@ def test_a_sample_that_is_secret_spreads_the_loss_and_does_not_shrink_its_sum() 
     for loss in (0.1, 1.0, 5.0):
         for part in (0.01, 0.3, 0.9):
             assert part * loss <= amplified(loss, part) <= loss
+
+
+@pytest.mark.parametrize("edge", [0.21, 0.25, 0.3, 0.36, 0.43])
+def test_a_best_share_at_the_edge_of_what_can_be_chosen(edge: float) -> None:
+    """Below the edge nothing can be chosen, and above it every person who is asked costs more than she is worth."""
+
+    def worth(share: float) -> float:
+        if share < edge:
+            raise ConflictingLimits("too few", why="unfit for use", instead="ask more")
+        return -1e-3 / share
+
+    share, net = best_share(worth, 10.0, PEOPLE)
+    assert share == pytest.approx(edge, rel=1e-6)
+    assert share >= edge
+    assert net == worth(share) - 10.0 * share

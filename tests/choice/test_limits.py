@@ -10,10 +10,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from dualmandate.choice import Limits, LinearCost, SocialWelfare, TableValue, choose
-from dualmandate.errors import ConflictingLimits, InvalidPreferences, InvalidValue
+from dualmandate.choice import (
+    ExponentialCost,
+    Limits,
+    LinearCost,
+    PopulationGroup,
+    SocialWelfare,
+    TableValue,
+    choose,
+)
+from dualmandate.errors import ConflictingLimits, InvalidPreferences, InvalidValue, NoOptimum
 from dualmandate.frontier import frontier_of
-from dualmandate.mechanism import geometric
+from dualmandate.mechanism import geometric, laplace
 from dualmandate.population import PrivacyMeasure
 from dualmandate.workload import identity, stack
 
@@ -178,3 +186,12 @@ def test_a_floor_that_is_met_by_far_is_no_limit() -> None:
     values = tuple(TableValue(name, 1e3) for name in vanishing.tables)
     welfare = SocialWelfare.uniform(1e3, LinearCost(1.0), table_values=values)
     assert choose(vanishing, welfare, Limits(floors={table: 1e15})).bound_by == "preferences"
+
+
+def test_a_floor_that_costs_more_than_any_number_is_refused() -> None:
+    """A root mean squared error √2/ε of a thousandth takes ε = 1,414, and e^1,414 is no number."""
+    frontier, group = frontier_of(laplace(), identity(1)), PopulationGroup("all", 10.0, ExponentialCost(1.0))
+    table = frontier.tables[0]
+    welfare = SocialWelfare((group,), (TableValue(table, 1.0),))
+    with pytest.raises(NoOptimum, match="more than any number holds"):
+        choose(frontier, welfare, Limits(floors={table: 1e-3}))

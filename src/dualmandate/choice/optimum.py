@@ -454,6 +454,13 @@ def best_within(
     best = max(peaks, key=lambda candidate: candidate.welfare, default=None)
     _refuse_unbounded(frontier, welfare, bounds=bounds, best=best)
     assert best is not None
+    if best.welfare == -math.inf:
+        asked = bounds.lowest_reason or "the limits"
+        raise NoOptimum(
+            f"at {frontier.privacy_measure} = {number(best.epsilon, 3)} people lose more than any number holds",
+            why=f"{asked} asks for so much loss, and its cost grows exponentially",
+            instead="allow larger errors in the tables, or state a cost of another form",
+        )
     return best, candidates
 
 
