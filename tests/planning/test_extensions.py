@@ -14,6 +14,7 @@ from dualmandate.choice.markets import QUALITY
 from dualmandate.errors import ConflictingLimits, IncompatibleUnits, InvalidValue, MissingKey, Refusal, UnknownKey
 from dualmandate.frontier import ExponentialResponse, TableTotals, peak_of, with_participation
 from dualmandate.frontier.participation import EVERYBODY
+from dualmandate.planning import program as planning
 from dualmandate.planning.extensions import Participation
 from dualmandate.planning.plan import Plan
 from dualmandate.planning.program import load
@@ -297,3 +298,56 @@ def test_bad_input_is_refused_where_it_stands(
     assert refusal.where is not None
     assert key in (refusal.where.key or "")
     assert refusal.where.line is not None
+
+
+COLLECTION = """
+[collection]
+cost_per_respondent = { value = 10, unit = "EUR per child", source = "assumed" }
+"""
+RESPONSE = """
+[randomized_response]
+innocuous_share = 0.5
+source = "assumed"
+"""
+SECRET = """
+[secret]
+group = "household"
+shares_counted = [0.5, 0.6]
+source = "assumed"
+"""
+UNPAID = MARKETS.replace("1e9", "0")
+YEARLY = HORIZON + 'years_of_use = 3\nyearly_value = { value = 1, unit = "child", source = "assumed" }\n'
+
+
+@pytest.mark.parametrize("asked", [COLLECTION, RESPONSE, SECRET, UNPAID, YEARLY])
+def test_what_cannot_be_had_beside_a_plan_is_refused_before_the_search(
+    title_i: Path, asked: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A search may take minutes, and a refusal that comes after it could have come at once."""
+
+    def searched(*_: object) -> None:
+        raise AssertionError("it was searched")
+
+    monkeypatch.setattr(planning, "_with_best_bounds", searched)
+    assert refused(title_i, asked).where is not None
+
+
+def test_a_stated_error_that_moves_nothing_is_refused_before_the_search(
+    title_i: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(planning, "_with_best_bounds", lambda *_: pytest.fail("it was searched"))
+    unused = EXISTING.replace('unit = "child",', 'unit = "child", standard_error = 10,')
+    assert "the plan does not use that" in refused(title_i, in_workload=unused).what
+
+
+def test_a_target_that_nobody_can_reach_is_a_note_of_its_market_alone(title_i: Path) -> None:
+    """One count within 1e-9 of 46 million people is one within less than a person: all of them would have to sell."""
+    plan = planned(title_i, MARKETS.replace("target_error = 0.01", "target_error = 1e-9"))
+    rows = {row.name: row for row in plan.extensions.markets}
+    assert "too few for an error of at most 1e-09" in rows["study that pays for harm"].why
+    assert rows["study that pays for harm"].epsilon == pytest.approx(math.log1p(1e9 / (1400 * 46e6)))
+    assert rows["MinCostAuction"].epsilon is None
+    assert "needs all of them" in rows["MinCostAuction"].why
+    assert plan.choice.epsilon == pytest.approx(2.527644, abs=1e-6)
+    assert "needs all of them" in " ".join(plan_words(plan).split())
+    jsonschema.validate(plan_document(plan), schema("plan"))

@@ -100,3 +100,52 @@ def test_a_sum_that_structural_zeros_make_0_is_refused_or_exact(measured: str, t
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert plan_or_refuse(path) == (measured == '"together"')
+
+
+NOTHING_MEASURED = """
+[program]
+schema = 1
+name = "decided"
+
+[population]
+account = "people"
+unit = "person"
+neighbors = "replace-one"
+population_size = { value = 10, unit = "person", source = "drawn" }
+source = "data.csv"
+dropping_is_public = true
+attributes.a = { from = 0, to = 4 }
+attributes.b = { edges = [0, 1, 5], missing = "?" }
+attributes.c = { lower = 5, upper = 10, grid = 5 }
+structural_zeros = [{ a = [0, 1, 2, 3] }]
+
+[[invariants]]
+name = "exact"
+by = ["a", "b"]
+
+[[workload]]
+name = "amounts"
+by = ["a", "b", "c"]
+value_of_accuracy = { value = 3, unit = "USD per person^2", source = "drawn" }
+
+[[workload]]
+name = "some amounts"
+by = ["c"]
+where = { b = ["?"] }
+value_of_accuracy = { value = 4, unit = "USD per person^2", source = "drawn" }
+
+[mechanism]
+noise = "best"
+strategy = "optimized"
+failure_probability = 1e-6
+
+[preferences]
+information_utility = "linear"
+mean_disclosure_cost = { value = 0.1, unit = "USD per person per epsilon", source = "drawn" }
+"""
+
+
+def test_levels_that_no_record_has_leave_nothing_to_measure(tmp_path: Path) -> None:
+    path = tmp_path / "program.toml"
+    path.write_text(NOTHING_MEASURED, encoding="utf-8")
+    assert plan_or_refuse(path)

@@ -11,6 +11,7 @@ from tests.publication.test_publish import release_spec_of
 from dualmandate.errors import NoConsistentTables
 from dualmandate.population import Confidential, Histogram
 from dualmandate.publication import Tabulated, measuring, post_processing
+from dualmandate.publication.consistency import histogram_fit
 from dualmandate.publication.release_spec import ReleaseSpec
 from dualmandate.publication.writing import NoisyRows
 
@@ -45,9 +46,19 @@ def test_a_simulation_that_fails_leaves_the_whole_numbers(monkeypatch: pytest.Mo
 
 def test_whole_numbers_that_are_not_found_leave_the_estimates(monkeypatch: pytest.MonkeyPatch) -> None:
     order, found = measured()
-    monkeypatch.setattr(post_processing, "consistent_histogram", refusing)
+    monkeypatch.setattr(post_processing, "fitted_histogram", refusing)
     made = post_processing.post_process(order, measured=found, totals=None)
     tables = list(made.tables)
     assert [table.values for table in tables] == [None, None]
     assert all(np.isfinite(table.estimates).all() for table in tables)
     assert "the solver found none" in made.words
+
+
+def test_a_fit_that_is_cut_short_is_not_called_the_nearest(monkeypatch: pytest.MonkeyPatch) -> None:
+    order, found = measured()
+    assert post_processing.post_process(order, measured=found, totals=None).words == post_processing.FITTED
+    monkeypatch.setattr(histogram_fit, "MOST_STEPS", 1)
+    made = post_processing.post_process(order, measured=found, totals=None)
+    assert made.words == post_processing.UNFINISHED
+    assert "ended after 5,000 steps, before it came to what is nearest" in made.words
+    assert all(table.values is not None and (table.values >= 0).all() for table in made.tables)

@@ -117,6 +117,8 @@ def test_a_plan_in_another_currency(tmp_path: Path, currency: str, sign: str) ->
     said = without_dollars(plan_words(plan))
     assert f"Society loses {currency} " in said
     assert f"A price of 0.5 {currency} per squared {currency}" in " ".join(said.split())
+    assert "a usual one" not in said  # of 20 million dollars: no budget of another currency
+    assert not [row for row in plan.robustness.readings if "risk aversion" in row.reading]
     document = plan_document(plan)
     jsonschema.validate(document, schema("plan"))
     without_dollars(json.dumps(document, ensure_ascii=False))

@@ -76,10 +76,12 @@ def best_share(worth: Callable[[float], float], cost: float, population_size: fl
     low, high = grid[max(place - 1, 0)], grid[min(place + 1, len(grid) - 1)]
     points = {float(grid[place]): heights[place]}
     if low < high:
-        least_net = min(height for height in heights if height > -math.inf)  # the search cannot reckon with infinity
-        found = minimize_scalar(
-            lambda point: -max(net(point), least_net), bounds=(low, high), method="bounded", options={"xatol": 1e-9}
-        )
+        worst = min(height for height in heights if height > -math.inf)  # parabolas do not go through an infinity
+
+        def loss(point: float) -> float:
+            return -max(net(point), worst)
+
+        found = minimize_scalar(loss, bounds=(low, high), method="bounded", options={"xatol": 1e-9})
         points[float(found.x)] = -float(found.fun)
     best = max(points, key=points.__getitem__)
     return math.exp(best), points[best]

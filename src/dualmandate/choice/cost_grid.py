@@ -34,6 +34,7 @@ PartCosts = Callable[[float], tuple[Floats, Floats]]
 CELL = math.log(10) / 20  # A cell of ln loss is this wide before any halving.
 AGREEMENT = 1e-10  # Cubics miss ln cost at the middle of a cell by at most this, over the part's share of all costs.
 MOST_HALVINGS = 10
+MANY_CELLS = 100  # So many that still miss, no fewer than before they were halved, miss by what a curve itself is off.
 REACH = math.log(64)  # A new grid spans this much to either side of where it starts.
 BLOCK = 4_000_000  # A matrix of states by grid points holds at most this many numbers.
 EDGE = 1e-12  # A relative distance from a limit below this is none.
@@ -277,11 +278,13 @@ def _stretched(costs: PartCosts, grid: GridPoints, to: float, *, multiples: Floa
 def _refined(costs: PartCosts, grid: GridPoints, multiples: Floats) -> GridPoints:
     """The grid with cells halved until the cubics agree with what is computed in their middles.
 
-    A part that is a small share of all costs need not be known as well as the others.
+    A part that is a small share of all costs need not be known as well as the others. Curves that are themselves known
+    to a few digits only, as those of a split at kinks are, would be halved everywhere without end: that is stopped.
     """
     largest, mean = multiples.max(axis=0), multiples.mean(axis=0)
     cells = np.arange(len(grid.points) - 1)
     ends = np.stack([grid.points[cells], grid.points[cells + 1]], axis=1)
+    missed = len(ends)
     for _ in range(MOST_HALVINGS):
         if not len(ends):
             break
@@ -293,6 +296,9 @@ def _refined(costs: PartCosts, grid: GridPoints, multiples: Floats) -> GridPoint
         shares = np.minimum(largest * shares / np.maximum(shares @ mean, 1e-300)[:, None], 1.0)
         wrong = np.any(~(np.abs(guessed - computed.logs) * shares <= AGREEMENT), axis=1)
         grid = grid.joined(computed)
+        before, missed = missed, int(wrong.sum())
+        if missed >= max(before, MANY_CELLS):  # halving a kink leaves one half that misses, and a smooth curve none
+            break
         ends = np.concatenate(
             [np.stack([ends[wrong, 0], middles[wrong]], axis=1), np.stack([middles[wrong], ends[wrong, 1]], axis=1)]
         )

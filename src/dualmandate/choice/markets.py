@@ -684,12 +684,7 @@ def _budgeted(table: _MarketTable, market: Market) -> Iterator[Institution]:
         why = f"pays everybody for harm, {money(total, table.welfare.currency)} in all{_needed(market, people, spent)}"
         yield table.at("study that pays for harm", spent, total, why)
     if market.target_error is not None:
-        share = 1 - market.target_error / QUALITY
-        epsilon = QUALITY / (market.target_error * people)
-        price = costs.quantile(min(share + 1 / people, 1.0)) * epsilon
-        off = percent(market.target_error)
-        why = f"buys {percent(share)} of the people for one count that is off by at most {off} of them"
-        yield _one_count(table, "MinCostAuction", epsilon, share * people * price, why)
+        yield _min_cost(table, market.target_error, costs)
     if market.budget is not None:
         share = _affordable_share(costs, market.budget, people)
         if share > 0:
@@ -698,6 +693,20 @@ def _budgeted(table: _MarketTable, market: Market) -> Iterator[Institution]:
             spent_on = money(market.budget, table.welfare.currency)
             why = f"buys {percent(share)} of the people with {spent_on}, for one count"
             yield _one_count(table, "FairQuery", 1 / (people * (1 - share)), share * people * price, why)
+
+
+def _min_cost(table: _MarketTable, target_error: float, costs: AmountDistribution) -> Institution:
+    """An auction for an accuracy; it chooses nothing where all would have to sell."""
+    name, people, off = "MinCostAuction", table.welfare.population_size, percent(target_error)
+    share = 1 - target_error / QUALITY
+    if math.ceil(share * people) >= people:
+        least = percent(QUALITY / people)
+        why = f"one count that is off by at most {off} of the people needs all of them, and nobody is left to name the"
+        return Institution(name, None, None, None, None, None, None, f"{why} price; from {least} on it can be bought")
+    epsilon = QUALITY / (target_error * people)
+    price = costs.quantile(min(share + 1 / people, 1.0)) * epsilon
+    why = f"buys {percent(share)} of the people for one count that is off by at most {off} of them"
+    return _one_count(table, name, epsilon, share * people * price, why)
 
 
 def truthful_epsilon(market: Market, utility: InformationUtility) -> float:
@@ -744,7 +753,10 @@ def _needed(market: Market, people: float, affordable: float) -> str:
         return ""
     assert market.harm is not None
     study = CompensatedStudy(market.harm, market.target_error, market.failure_probability)
-    needed = study.least_epsilon(people)
+    try:
+        needed = study.least_epsilon(people)
+    except Refusal as refusal:  # advice that cannot be given is no reason to plan nothing
+        return f"; {refusal.what}"
     verdict = "enough" if affordable >= needed else "too little"
     within = percent(market.target_error)
     return f": {verdict} for one proportion within {within}, which needs epsilon = {number(needed, 3)}"

@@ -454,11 +454,12 @@ def best_within(
     best = max(peaks, key=lambda candidate: candidate.welfare, default=None)
     _refuse_unbounded(frontier, welfare, bounds=bounds, best=best)
     assert best is not None
-    if not math.isfinite(best.welfare):
+    if best.welfare == -math.inf:
+        asked = bounds.lowest_reason or "the limits"
         raise NoOptimum(
-            f"at {frontier.privacy_measure} {number(best.epsilon, 3)} privacy costs more than a number can hold",
-            why=f"no less is allowed: {bounds.lowest_reason}" if bounds.lowest else "no loss costs less",
-            instead="ask for less accuracy, or state a cost that does not grow exponentially with the loss",
+            f"at {frontier.privacy_measure} = {number(best.epsilon, 3)} people lose more than any number holds",
+            why=f"{asked} asks for so much loss, and its cost grows exponentially",
+            instead="allow larger errors in the tables, or state a cost of another form",
         )
     return best, candidates
 

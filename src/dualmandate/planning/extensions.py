@@ -52,7 +52,14 @@ from dualmandate.population.time_base import recurs
 from dualmandate.population.wording import exact
 from dualmandate.program.number import CalibratedNumber
 from dualmandate.program.program import ProgramFile, tabulation_of
-from dualmandate.program.schema import RandomizedResponseTable, ReleasesTable, WorkloadTable
+from dualmandate.program.schema import (
+    CollectionTable,
+    MarketsTable,
+    RandomizedResponseTable,
+    ReleasesTable,
+    SecretTable,
+    WorkloadTable,
+)
 from dualmandate.semantics.guarantee import Secret, neighbor_steps
 from dualmandate.workload import Workload
 
@@ -272,7 +279,7 @@ class ExtensionBuilder:
         table = self.program.file.horizon
         if table is None or table.yearly_value is None:
             return ()
-        worth = self._amount(table.yearly_value, self.program.units.currency, "horizon", "yearly_value")
+        worth = _yearly_value(self.program, table)
         assert worth is not None
         with self.program.document.at("horizon"):
             limits = replace(self.limits, remaining=None)
@@ -295,12 +302,7 @@ class ExtensionBuilder:
         table, program, welfare = self.program.file.collection, self.program, self.program.welfare
         if table is None:
             return None
-        _check_measures(program, "collection")
-        people, key = welfare.population_size, "cost_per_respondent"
-        each = self._amount(
-            table.cost_per_respondent, f"{program.units.currency} per {program.units.singular}", "collection", key
-        )
-        assert each is not None
+        people, each = welfare.population_size, _cost_of_asking(program, table)
         known = self.workshop.participation or Participation(EVERYBODY, EVERYBODY, _totals(program), (), "")
         stated = all(asked.value_of_publishing is not None for asked in program.file.workload)
         convex = all(group.information_utility.convex for group in welfare.groups)
@@ -338,9 +340,7 @@ class ExtensionBuilder:
         table, program, welfare = self.program.file.randomized_response, self.program, self.program.welfare
         if table is None:
             return None
-        with program.document.at("randomized_response"):
-            mechanism = _response(table, program)
-            frontier = frontier_of(mechanism, program.workload, protection=program.protection).remembered()
+        mechanism, frontier = _local_frontier(program, table)
         used, times = self.choice.data_loss, None
         try:
             if used > 0:
@@ -364,17 +364,9 @@ class ExtensionBuilder:
         table, program, epsilon = self.program.file.secret, self.program, self.choice.epsilon
         if table is None:
             return None
-        with program.document.at("secret"):
-            if program.welfare.privacy_measure is not PrivacyMeasure.PURE_DP or self.technology.failure_probability:
-                raise InvalidMechanism(
-                    "a secret where the privacy loss holds only up to a failure probability",
-                    why="the odds of a secret are bounded by a pure epsilon alone",
-                    instead='state noise = "geometric" and the cost per epsilon, or leave [secret] out',
-                )
-            steps = neighbor_steps(Secret.ATTRIBUTE, program.protection.neighbors)
-            assert steps is not None  # a record may change under either relation
-            steps *= program.protection.records_together
-            secret = GroupSecret(tuple(float(share) for share in table.shares_counted))
+        secret, steps = _group_secret(program, table)
+        if self.technology.failure_probability:
+            raise _no_pure_loss(program)
         frontier = by_secret(self.technology.frontier, secret, steps)
 
         def point(loss: float) -> SecretPoint:
@@ -401,33 +393,9 @@ class ExtensionBuilder:
         table = self.program.file.markets
         if table is None:
             return ()
-        spread = table.spread_of_tastes
-        tastes = UniformAmounts() if spread is None else LognormalAmounts(1.0, float(spread))
-        units = self.program.units
-        each = f"{units.currency} per {units.singular}"
+        market = _market(self.program, table)
         with self.program.document.at("markets"):
-            market = Market(
-                float(table.largest_user_share),
-                tastes,
-                budget=self._payable(table.budget, units.currency, "budget"),
-                harm=self._payable(table.harm, each, "harm"),
-                target_error=None if table.target_error is None else float(table.target_error),
-                failure_probability=float(table.failure_probability),
-                stake=self._payable(table.stake, each, "stake"),
-                influence=self._amount(table.influence, each, "markets", "influence") or 0.0,
-            )
             return compare_markets(self.frontier, self.program.welfare, market, self.limits)
-
-    def _payable(self, number: CalibratedNumber | None, unit: str, key: str) -> float | None:
-        amount = self._amount(number, unit, "markets", key)
-        if amount == 0:
-            raise InvalidValue(
-                f"{key} = 0 cannot be used",
-                why="nothing is bought, and nobody is kept from lying, with nothing",
-                instead="state an amount above 0, or leave it out",
-                where=self.program.document.place(("markets", key)),
-            )
-        return amount
 
     def _offering(self) -> TableSelection | None:
         candidates = list(self._all_candidates())
@@ -476,6 +444,91 @@ class ExtensionBuilder:
 
     def _amount(self, number: CalibratedNumber | None, unit: str, *key: str | int) -> float | None:
         return amount_in(self.program, unit, number, *key)
+
+
+def check_extensions(program: Program) -> None:
+    """Refuse what a file asks for beside the plan and cannot have: before a search, which may take minutes."""
+    file = program.file
+    if file.collection is not None:
+        _cost_of_asking(program, file.collection)
+        _totals(program)
+    if file.randomized_response is not None:
+        _local_frontier(program, file.randomized_response)
+    if file.secret is not None:
+        _group_secret(program, file.secret)
+    if file.markets is not None:
+        _market(program, file.markets)
+    if file.horizon is not None:
+        _yearly_value(program, file.horizon)
+        with program.document.at("horizon"):
+            _horizon(file.horizon)
+
+
+def _cost_of_asking(program: Program, table: CollectionTable) -> float:
+    _check_measures(program, "collection")
+    unit = f"{program.units.currency} per {program.units.singular}"
+    each = amount_in(program, unit, table.cost_per_respondent, "collection", "cost_per_respondent")
+    assert each is not None
+    return each
+
+
+def _local_frontier(program: Program, table: RandomizedResponseTable) -> tuple[RandomizedResponse, Frontier]:
+    with program.document.at("randomized_response"):
+        mechanism = _response(table, program)
+        return mechanism, frontier_of(mechanism, program.workload, protection=program.protection).remembered()
+
+
+def _group_secret(program: Program, table: SecretTable) -> tuple[GroupSecret, int]:
+    """The secret, and the steps between neighbors that one record of it takes."""
+    with program.document.at("secret"):
+        if program.welfare.privacy_measure is not PrivacyMeasure.PURE_DP:
+            raise _no_pure_loss(program)
+        steps = neighbor_steps(Secret.ATTRIBUTE, program.protection.neighbors)
+        assert steps is not None  # a record may change under either relation
+        return GroupSecret(tuple(map(float, table.shares_counted))), steps * program.protection.records_together
+
+
+def _no_pure_loss(program: Program) -> InvalidMechanism:
+    return InvalidMechanism(
+        "a secret where the privacy loss holds only up to a failure probability",
+        why="the odds of a secret are bounded by a pure epsilon alone",
+        instead='state noise = "geometric" and the cost per epsilon, or leave [secret] out',
+        where=program.document.place(("secret",)),
+    )
+
+
+def _market(program: Program, table: MarketsTable) -> Market:
+    spread = table.spread_of_tastes
+    tastes = UniformAmounts() if spread is None else LognormalAmounts(1.0, float(spread))
+    currency = program.units.currency
+    each = f"{currency} per {program.units.singular}"
+    with program.document.at("markets"):
+        return Market(
+            float(table.largest_user_share),
+            tastes,
+            budget=_payable(program, table.budget, currency, "budget"),
+            harm=_payable(program, table.harm, each, "harm"),
+            target_error=None if table.target_error is None else float(table.target_error),
+            failure_probability=float(table.failure_probability),
+            stake=_payable(program, table.stake, each, "stake"),
+            influence=amount_in(program, each, table.influence, "markets", "influence") or 0.0,
+        )
+
+
+def _payable(program: Program, number: CalibratedNumber | None, unit: str, key: str) -> float | None:
+    amount = amount_in(program, unit, number, "markets", key)
+    if amount == 0:
+        raise InvalidValue(
+            f"{key} = 0 cannot be used",
+            why="nothing is bought, and nobody is kept from lying, with nothing",
+            instead="state an amount above 0, or leave it out",
+            where=program.document.place(("markets", key)),
+        )
+    return amount
+
+
+def _yearly_value(program: Program, table: ReleasesTable) -> float | None:
+    return amount_in(program, program.units.currency, table.yearly_value, "horizon", "yearly_value")
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from dualmandate.mechanism.technologies import OPTIMIZED
 from dualmandate.planning.comparison import Comparison, Saving
 from dualmandate.planning.extensions import Extensions
 from dualmandate.planning.ratios import RatioConsequence
-from dualmandate.planning.robustness import USUAL_PRICE, PublicTotal, Robustness
+from dualmandate.planning.robustness import USUAL_CURRENCY, USUAL_PRICE, PublicTotal, Robustness
 from dualmandate.planning.saved_plan import PLAN_VERSION, Exact, digest_of, exact_content
 from dualmandate.planning.study import is_study, study_words
 from dualmandate.planning.technology import Technology, measured_words
@@ -267,10 +267,12 @@ def _worst_case(plan: Plan) -> Iterator[str]:
 def _hidden_prices(plan: Plan) -> Iterator[str]:
     prices = {value.price for value in plan.welfare.table_values if value.measure == "squared"}
     currency = plan.choice.currency
+    usual = f"a usual one has a price of {number(USUAL_PRICE)}: see the readings"
+    own = "hold it against a relative risk aversion over the budget of those who bear the error"
     for price in sorted(price for price in prices if price is not None):
         yield (
             f"A price of {number(price)} {currency} per squared {currency} means an absolute risk aversion of "
-            f"{number(2 * price)} per {currency}; a usual one has a price of {number(USUAL_PRICE)}: see the readings."
+            f"{number(2 * price)} per {currency}; {usual if currency == USUAL_CURRENCY else own}."
         )
 
 

@@ -19,13 +19,19 @@ from dualmandate.mechanism.rows import DecidedAnswers
 from dualmandate.mechanism.technologies import TABLES
 from dualmandate.planning.clipping import Clipping, clipping_of, starting_bounds
 from dualmandate.planning.comparison import TechnologyComparison
-from dualmandate.planning.extensions import TWO_SIDED_95, ExtensionBuilder, participation_of, response_of
+from dualmandate.planning.extensions import (
+    TWO_SIDED_95,
+    ExtensionBuilder,
+    check_extensions,
+    participation_of,
+    response_of,
+)
 from dualmandate.planning.plan import Plan, TableConsequence, costliest, notes_on
 from dualmandate.planning.ratios import COVERAGE, ratio_consequences, with_ratios
 from dualmandate.planning.robustness import public_total_of, robustness_of
 from dualmandate.planning.technology import Offered, Technology, TechnologyBuilder, combine, offered, used_at
 from dualmandate.planning.timing import Timing, timing_of
-from dualmandate.planning.uncertainty import estimates_of, social_choice_of, uncertainty_of
+from dualmandate.planning.uncertainty import check_uncertainty, estimates_of, social_choice_of, uncertainty_of
 from dualmandate.planning.welfare import float_or_none, limits_of, welfare_of
 from dualmandate.population import PrivacyLoss
 from dualmandate.program.file import Document
@@ -139,6 +145,8 @@ def make_plan(program: Program, remaining: Fraction | float | None, progress: Ca
     """Choose on the frontier that the program asks for, then say everything that follows."""
     with program.document.at("population", "account"):
         limits = replace(program.limits, remaining=remaining)
+    check_uncertainty(program)
+    check_extensions(program)
     program, found = _with_best_bounds(program, limits, progress)
     mechanism, welfare, workshop = program.file.mechanism, program.welfare, found.workshop
     technologies, frontier, choice = found.offer.technologies, found.frontier, found.choice

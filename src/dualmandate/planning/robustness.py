@@ -45,7 +45,9 @@ if TYPE_CHECKING:
     from dualmandate.planning.uncertainty import Uncertainty
 
 SCORE = 1.959964  # This many standard deviations on either side hold 95 in 100.
-USUAL_AVERSION, USUAL_BUDGET = 2.0, 20e6  # Relative risk aversion, and USD, of the example that explains a price.
+# Relative risk aversion, and budget, of the example that explains a price. So many of another currency are another
+# budget, and no plan knows what one is worth in another.
+USUAL_AVERSION, USUAL_BUDGET, USUAL_CURRENCY = 2.0, 20e6, "USD"
 USUAL_PRICE = USUAL_AVERSION / USUAL_BUDGET / 2  # USD per squared USD: half the absolute risk aversion.
 PRICE = "price_of_squared_misallocation"
 FORM = "information_utility"
@@ -203,6 +205,8 @@ def _readings(
         yield read(row, value, words, source)
     for words, groups in _other_forms(welfare):
         yield Reading(words, FORM, None, None, None, *chosen(replace(welfare, groups=groups), limits))
+    if welfare.currency != USUAL_CURRENCY:
+        return
     for row in inputs(welfare, limits, tables=()):
         if row.name.startswith(PRICE) and abs(row.value / USUAL_PRICE - 1) > SAME:
             words = (

@@ -102,10 +102,14 @@ class Uncertainty:
             )
 
 
+def check_uncertainty(program: Program) -> None:
+    """Refuse errors that are stated of numbers and cannot move the choice: before a search, which may take minutes."""
+    _refuse_uncarried(program, {number.name for number in _numbers(program)})
+
+
 def uncertainty_of(program: Program, frontier: Frontier, limits: Limits) -> Uncertainty | None:
     """Everything that follows from standard errors and ranges; None where no number states any."""
     numbers = tuple(_numbers(program))
-    _refuse_uncarried(program, {number.name for number in numbers})
     if not numbers:
         _refuse_idle(program)
         return None

@@ -21,7 +21,7 @@ from dualmandate.mechanism import Distribution
 from dualmandate.population.arrays import Booleans, Floats, Integers
 from dualmandate.publication.consistency.crossing import CrossedEstimates, Strata
 from dualmandate.publication.consistency.estimates import Pair, TreeEstimates, count_across, estimate
-from dualmandate.publication.consistency.histogram_fit import consistent_histogram
+from dualmandate.publication.consistency.histogram_fit import MOST_STEPS, FittedHistogram, fitted_histogram
 from dualmandate.publication.consistency.partitions import PartitionChain, Tree
 from dualmandate.publication.consistency.top_down_rounding import CountConstraints, top_down
 from dualmandate.publication.measuring import by_table, estimated, published
@@ -55,8 +55,13 @@ OTHERS = "; {names} cross these groups or areas"
 PULLED = "; tables that cross pulled, with their precision, and were then counted"
 BOUND = " What cannot occur in some places is 0 there, in every table."
 FITTED = (
-    "The tables in whole numbers are those of one file of whole records, the nearest to the estimates by weighted "
-    "least squares: nothing is below 0, and all tables add up exactly."
+    "The tables in whole numbers are those of one file of whole records, rounded from what is nearest to the estimates "
+    "by weighted least squares: nothing is below 0, and all tables add up exactly."
+)
+UNFINISHED = (
+    "The tables in whole numbers are those of one file of whole records, rounded from a fit to the estimates by "
+    f"weighted least squares that was ended after {MOST_STEPS:,} steps, before it came to what is nearest: nothing is "
+    "below 0, and all tables add up exactly, but others may lie nearer to the estimates."
 )
 NOT_FOUND = "The tables were not made consistent: {why}."
 TOO_LARGE = (
@@ -94,10 +99,11 @@ def post_process(order: ReleaseSpec, *, measured: Sequence[NoisyRows], totals: I
         return PostProcessed(found, TOO_LARGE.format(cells=order.domain.size))
     tables = list(found)
     try:
-        histogram = _fit(order, tables, totals)
+        fitted = _fit(order, tables, totals)
     except NoConsistentTables as refusal:  # reported, never relaxed; the estimates stand
         return PostProcessed(tables, NOT_FOUND.format(why=refusal.why))
-    return PostProcessed(_tables_of(order, tables, histogram), FITTED, effects=_fit_effects(order, tables, histogram))
+    histogram, words = fitted.counts, FITTED if fitted.finished else UNFINISHED
+    return PostProcessed(_tables_of(order, tables, histogram), words, effects=_fit_effects(order, tables, histogram))
 
 
 @dataclass(frozen=True, eq=False)
@@ -258,13 +264,13 @@ def estimated_tables(
         yield from estimated(order, group, each, public)
 
 
-def _fit(order: ReleaseSpec, tables: Sequence[PublishedTable], totals: Integers | None) -> Integers:
-    """The histogram of whole records that is nearest to the estimates."""
+def _fit(order: ReleaseSpec, tables: Sequence[PublishedTable], totals: Integers | None) -> FittedHistogram:
+    """The histogram of whole records that is fitted to the estimates."""
     grids = [float(table.grid) for table in order.tables]
     answers = np.concatenate([table.estimates / grid for table, grid in zip(tables, grids, strict=True)])
     variances = np.concatenate([(table.standard_errors / grid) ** 2 for table, grid in zip(tables, grids, strict=True)])
     workload, possible = Workload(order.domain, order.tables), order.domain.possible_cells()
-    return consistent_histogram(workload, answers, variances, public=order.public, totals=totals, possible=possible)
+    return fitted_histogram(workload, answers, variances, public=order.public, totals=totals, possible=possible)
 
 
 def _tables_of(order: ReleaseSpec, tables: Sequence[PublishedTable], histogram: Integers) -> list[PublishedTable]:
@@ -336,7 +342,7 @@ def _fit_effects(
         for group in order.groups:
             measured = _measured_again(group, group.rows.count(histogram), generator)
             made += estimated(order, group, measured, public)
-        return _both(_tables_of(order, made, _fit(order, made, totals)))
+        return _both(_tables_of(order, made, _fit(order, made, totals).counts))
 
     return _effects({table.name: table.values for table in whole if table.values is not None}, draw)
 

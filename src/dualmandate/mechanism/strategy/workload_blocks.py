@@ -64,7 +64,7 @@ def compact_root(gram: Floats) -> Floats:
 
 def orthonormal(rows: Floats) -> Floats:
     """Orthonormal rows that span the same space."""
-    if rows.size == 0:
+    if rows.size == 0:  # nothing is public, or nothing is measured
         return rows[:0]
     _, singular, right = np.linalg.svd(rows, full_matrices=False)
     return np.asarray(right[singular > max(rows.shape) * np.finfo(np.float64).eps * max(float(singular[0]), 1e-300)])

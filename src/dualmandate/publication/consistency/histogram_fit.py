@@ -75,6 +75,14 @@ class _Fit:
         return 0.5 * float(np.dot(self.weights, (answers - self.estimates) ** 2))
 
 
+@dataclass(frozen=True, eq=False)
+class FittedHistogram:
+    """Whole counts in the shape of the domain, and whether the fit that they were rounded from came to its end."""
+
+    counts: Integers
+    finished: bool
+
+
 def consistent_histogram(
     workload: Workload,
     estimates: Floats,
@@ -84,6 +92,19 @@ def consistent_histogram(
     totals: Integers | None = None,
     possible: Booleans | None = None,
 ) -> Integers:
+    """The counts of a fitted histogram alone."""
+    return fitted_histogram(workload, estimates, variances, public=public, totals=totals, possible=possible).counts
+
+
+def fitted_histogram(
+    workload: Workload,
+    estimates: Floats,
+    variances: Floats,
+    *,
+    public: Workload | None = None,
+    totals: Integers | None = None,
+    possible: Booleans | None = None,
+) -> FittedHistogram:
     """Non-negative whole counts, in the shape of the domain, whose tables are near the estimates.
 
     `estimates` and `variances` have one number a query; a variance of 0 or ∞ leaves its query out. `totals` are the
@@ -100,18 +121,20 @@ def consistent_histogram(
     held = np.ones(workload.domain.size, dtype=np.bool_) if possible is None else possible.reshape(-1)
     atoms = _atoms(fit, held, public, totals)
     hits = Hits.of(workload)
-    counts = _rounded(_nearest(fit, atoms, near=NEAR if hits is None else ROUGH), atoms)
+    nearest, finished = _nearest(fit, atoms, near=NEAR if hits is None else ROUGH)
+    counts = _rounded(nearest, atoms)
     if hits is not None:
         residuals = np.asarray(workload.answers(counts), dtype=np.float64) - estimates
         improve(counts, atoms.labels, hits, residuals=residuals, weights=fit.weights, shape=workload.domain.shape)
-    return counts.reshape(workload.domain.shape)
+    return FittedHistogram(counts.reshape(workload.domain.shape), finished)
 
 
-def _nearest(fit: _Fit, atoms: Atoms, *, near: float) -> Floats:
+def _nearest(fit: _Fit, atoms: Atoms, *, near: float) -> tuple[Floats, bool]:
     """The continuous solution, from equal numbers in every cell of an atom, until it is `near`, in standard errors.
 
     It is where all estimates are met, or where many steps together changed nothing. One step is no measure of how much
-    is left: where amounts are added up, counts come near by many small ones.
+    is left: where amounts are added up, counts come near by many small ones. The second says whether that was reached,
+    and not only the largest number of steps.
     """
     shifts = np.zeros(1 if atoms.totals is None else atoms.totals.size)
     ease = _ease(fit)
@@ -136,12 +159,12 @@ def _nearest(fit: _Fit, atoms: Atoms, *, near: float) -> Floats:
         ahead, ahead_answers = new + carried * (new - x), new_answers + carried * change
         x, answers, momentum = new, new_answers, following
         if np.max(np.abs(answers - fit.estimates) * roots) <= near:
-            break
+            return x, True
         if taken == look:
             if np.max(np.abs(answers - before) * roots) <= near:
-                break
+                return x, True
             before, look = answers, look + look // 4
-    return x
+    return x, False
 
 
 def _level(fit: _Fit) -> float:
@@ -235,7 +258,7 @@ def _crossing(fit: _Fit, labels: Integers, members: list[tuple[Integers, int]], 
     from scipy.sparse import csr_array
 
     size = int(labels.max()) + 1
-    free = _nearest(fit, Atoms(np.where(labels >= 0, 0, -1), None), near=ROUGH)
+    free, _ = _nearest(fit, Atoms(np.where(labels >= 0, 0, -1), None), near=ROUGH)
     targets = np.bincount(labels[labels >= 0], weights=free[labels >= 0], minlength=size).astype(np.float64)
     rows = np.concatenate([np.full(atoms.size, i) for i, (atoms, _) in enumerate(members)])
     columns = np.concatenate([atoms for atoms, _ in members])
