@@ -351,15 +351,24 @@ def verify(
 
 
 @ledgers.command()
-def anchor(by: By = None, ledger: LedgerPlace = None, json: Json = False) -> None:
+def anchor(
+    lost: Annotated[
+        str | None,
+        flag("--lost", "REASON", "What became of a place that is left out and does not answer; it is recorded."),
+    ] = None,
+    by: By = None,
+    ledger: LedgerPlace = None,
+    json: Json = False,
+) -> None:
     """Keep the head in a second place.
 
     In the places that dualmandate.toml names (anchor_file, anchor_append, anchor_database, anchor_command), from now
-    on, and in no others. A ledger that is behind one of them spends nothing.
+    on, and in no others. A ledger that is behind one of them spends nothing. A place that is left out is asked a last
+    time.
     """
     from dualmandate.apps.ledgers import find_ledger, keep_head, person
 
-    Output(json).tell(keep_head(find_ledger(Path.cwd(), ledger), by=person(by)))
+    Output(json).tell(keep_head(find_ledger(Path.cwd(), ledger), by=person(by), lost=lost))
 
 
 @ledgers.command()

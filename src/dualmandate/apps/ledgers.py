@@ -106,8 +106,8 @@ class LedgerFiles:
     def same_disk(self) -> tuple[str, ...]:
         """Second places that lie on the disk of the ledger: who restores the disk restores both."""
         files = [place for place in self.places if isinstance(place, FilePlace | AppendOnlyFile)]
-        own = self.folder.stat().st_dev
-        return tuple(each.words for each in files if each.path.parent.stat().st_dev == own)
+        own = _disk(self.folder)
+        return tuple(each.words for each in files if _disk(each.path.parent) == own)
 
     def create(self) -> Ledger:
         """The ledger that is there, or a new one with a key of its own; a ledger that stands gets no new key."""
@@ -123,6 +123,14 @@ class LedgerFiles:
             if not stands and not any(self.folder.glob("*.anchor")):
                 self.key.unlink(missing_ok=True)
             raise
+
+
+def _disk(folder: Path) -> int | None:
+    """The disk of a folder; None for one that is not there."""
+    try:
+        return folder.stat().st_dev
+    except OSError:
+        return None
 
 
 def find_ledger(start: Path, flag: str | None) -> LedgerFiles:
@@ -347,7 +355,7 @@ class AnchorNotice:
         return LedgerAnchoringDocument.made_of(self, ledger_head=self.head).as_json()
 
 
-def keep_head(files: LedgerFiles, *, by: str) -> AnchorNotice:
+def keep_head(files: LedgerFiles, *, by: str, lost: str | None = None) -> AnchorNotice:
     """`dualmandate ledger anchor`: keep the head in the places that the project names, in these and no others."""
     ledger = files.open()
     before = ledger.kept_at()
@@ -357,7 +365,7 @@ def keep_head(files: LedgerFiles, *, by: str) -> AnchorNotice:
             why=f"it is named in {PROJECT_FILE}, outside of what is backed up and restored with the ledger",
             instead='write anchor_file = "/other/disk/head", anchor_append, anchor_database or anchor_command there',
         )
-    return AnchorNotice(ledger.keep_head(by=by), before, ledger.head(), by)
+    return AnchorNotice(ledger.keep_head(by=by, lost=lost), before, ledger.head(), by)
 
 
 @dataclass(frozen=True)
