@@ -145,7 +145,7 @@ def test_unsigned_words_are_labeled_everywhere(command: Command, project: Path) 
     (project / "dualmandate.toml").write_text("schema = 1\n", encoding="utf-8")
     planned(command)
     assert "unsigned: the name is what was typed" in command(*APPROVE, "--by", "Zebediah").out
-    assert "\nunsigned, and approved, unsigned\n" in command(*PUBLISH, "--by", "Yolanda").out
+    assert "\napproved, unsigned; published, unsigned\n" in command(*PUBLISH, "--by", "Yolanda").out
     [release] = (project / "releases").iterdir()
     facts = (release / "release.json").read_text(encoding="utf-8")
     unsigned = {"by": None, "key": None}

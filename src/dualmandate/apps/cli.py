@@ -16,6 +16,7 @@ from dualmandate.apps.options import (
     Json,
     LedgerPlace,
     MaybeAccountName,
+    OtherLedger,
     ProgramPath,
     Publisher,
     ReleaseName,
@@ -190,14 +191,7 @@ def publish(
     again: Annotated[
         bool, typer.Option("--again", help="Publish the same plan on the same data anew: a new secret, a new loss.")
     ] = False,
-    other_ledger: Annotated[
-        str | None,
-        flag(
-            "--other-ledger",
-            "REASON",
-            "Publish although another ledger has spent from the same source; the reason is recorded and published.",
-        ),
-    ] = None,
+    other_ledger: OtherLedger = None,
     sign: SigningKey = None,
     by: Publisher = None,
     ledger: LedgerPlace = None,

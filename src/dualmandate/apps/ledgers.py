@@ -377,6 +377,7 @@ class ApprovalNotice:
     privacy_measure: PrivacyMeasure  # of the account
     cost: Fraction
     remaining: Fraction
+    subject: str = "plan"  # or the rate of an audit
 
     @property
     def signed_with(self) -> str | None:
@@ -386,7 +387,7 @@ class ApprovalNotice:
     def words(self) -> str:
         approval = self.approval
         lines = [
-            f"approved by {approval.by}: the plan of '{self.program}', digest {approval.plan_digest}",
+            f"approved by {approval.by}: the {self.subject} of '{self.program}', digest {approval.plan_digest}",
             UNSIGNED if self.signed_with is None else signed_words(self.signed_with),
             f"it may spend {_loss(approval.loss)} of each {approval.unit} from the account '{approval.account}', "
             f"which has {self.privacy_measure} {written(self.remaining)} left",
