@@ -185,9 +185,9 @@ def _places(found: Mapping[str, Setting], project: Path | None) -> tuple[HeadPla
     """The second places of the ledger's head that the project names."""
     places: list[HeadPlace] = []
     if (file := found["anchor_file"].path) is not None:
-        places.append(FilePlace(file))
+        places.append(FilePlace(file.resolve()))  # by one name, wherever the project lies
     if (appended := found["anchor_append"].path) is not None:
-        places.append(AppendOnlyFile(appended))
+        places.append(AppendOnlyFile(appended.resolve()))
     if (url := found["anchor_database"].value) is not None:
         if find_store(url).path is not None or url == found["ledger"].value:
             raise InvalidValue(
