@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from tests.publication.reading_back import read_csv
 
+from dualmandate.apps.publish import UNANCHORED
 from dualmandate.errors import CannotWrite
 from dualmandate.ledger import EventKind, Ledger, ReleaseState, open_ledger, read_key
 from dualmandate.planning.saved_plan import with_pages
@@ -335,7 +336,7 @@ def test_two_cloned_folders_spend_one_cap(command: Command, project: Path, monke
 def test_a_folder_of_data_that_keeps_no_anchor_is_told(
     command: Command, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    approved(command)
+    approved(command, cap="20")
 
     def not_writable(*words: object, **more: object) -> None:
         raise CannotWrite("it", why="read-only", instead="no")
@@ -345,6 +346,12 @@ def test_a_folder_of_data_that_keeps_no_anchor_is_told(
     assert outcome.status == 0, outcome.err
     assert "no anchor could be kept beside the data, and no second place is named" in outcome.out
     assert not list(project.glob("residents.csv.*.anchor"))
+    monkeypatch.undo()
+    monkeypatch.chdir(project)
+    assert UNANCHORED not in command("publish", "report/plan.json", "--by", "Eve", "--again").out
+    monkeypatch.setattr("dualmandate.publication.beside_data.advance_anchor", not_writable)
+    later = command("publish", "report/plan.json", "--by", "Eve", "--again")
+    assert UNANCHORED in later.out, later.err  # the anchor that stands there knows nothing of this release
 
 
 def test_a_damaged_anchor_beside_the_data_is_refused(command: Command, project: Path) -> None:

@@ -570,8 +570,13 @@ class Ledger:
             books.read(event)
         check_anchors([(at, each) for at, heads in anchors.items() for each in heads], head, books.digests)
         for forgotten in (at for at, heads in anchors.items() if not heads and at in books.places):
-            why = "its head was kept there: the place was emptied or replaced, or this is not the place"
-            raise _broken(f"{forgotten} knows nothing of this ledger", why)
+            raise LedgerTampered(
+                f"{forgotten} knows nothing of this ledger",
+                why="its head was kept there: the place is not mounted, was emptied or replaced, or is another one",
+                instead="mount it, or put back what it held; one that is lost is left out of dualmandate.toml and by "
+                "`dualmandate ledger anchor --lost REASON`",
+                where=Place(file=forgotten),
+            )
 
     def _whole(self, connection: sql.Connection) -> Iterator[Event]:
         """Every entry from the first to the last one known, whatever this process has seen before."""

@@ -46,7 +46,6 @@ def reserve(
 
 def open_records(ledger: Ledger, source: Source, release: str, *, by: str) -> None:
     """Spend what was set aside: from here on the records may be opened; nothing where that was done before."""
-    heed_beside(ledger, source)
     keep_beside(ledger, source, release)
     if STEPS.index(ledger.release(release).state) < STEPS.index(ReleaseState.OPENED):
         ledger.advance(release, ReleaseState.OPENED, by=by)
