@@ -35,9 +35,7 @@ def reserved(ledger: Ledger, folder: Path) -> str:
 
 
 @pytest.mark.parametrize("further", [0, 1])
-def test_of_two_copies_that_reserve_at_once_one_opens_the_records(
-    ledger: Ledger, tmp_path: Path, further: int
-) -> None:
+def test_of_two_copies_that_reserve_at_once_one_opens_the_records(ledger: Ledger, tmp_path: Path, further: int) -> None:
     """Without a second place: both set the loss aside, and meet at the anchor beside the data before it is opened.
 
     Also where the second copy has come further, and its number is the later one.

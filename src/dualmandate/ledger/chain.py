@@ -155,9 +155,7 @@ def found_head(path: Path) -> Head | None:
         return None
 
 
-def advance_anchor(
-    path: Path, head: Head, *, mode: int = OWNER_ONLY, heed: Callable[[], None] = lambda: None
-) -> None:
+def advance_anchor(path: Path, head: Head, *, mode: int = OWNER_ONLY, heed: Callable[[], None] = lambda: None) -> None:
     """Write a head into the anchor, unless another process has written a later one meanwhile.
 
     `heed` looks at what is there, and may refuse it, while nobody else writes.

@@ -366,7 +366,10 @@ class Ledger:
             places = tuple(place.words for place in self._places)
             details: dict[str, object] = {"places": places, "kept": [place.document() for place in self._places]}
             if silent:
-                details["lost"] = {"places": silent, "reason": checked_name(lost, "the reason to go on without a place")}
+                details["lost"] = {
+                    "places": silent,
+                    "reason": checked_name(lost, "the reason to go on without a place"),
+                }
             page.append(EventKind.ANCHORED, by, None, details=details)
         return places
 
