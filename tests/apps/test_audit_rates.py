@@ -330,7 +330,7 @@ def test_a_rate_from_records_that_another_ledger_has_spent_from(folder: Path) ->
     """As for a release: refused, unless it is said why, and then that is recorded and published."""
     ledger = wealthy(folder)
     before = ledger.head()
-    with pytest.raises(Refusal, match="another ledger has spent from 'residents.csv'"):
+    with pytest.raises(Refusal, match=r"another ledger has spent from 'residents\.csv'"):
         published(folder, ledger)
     assert ledger.head() == before
     (found,) = published(folder, ledger, other_ledger="agreed on 3 May")
@@ -354,8 +354,8 @@ def test_a_rate_is_approved_and_published_with_signatures(command: Command, fold
         (folder / role).write_text(f"{name} {(tmp_path / f'{name}.pub').read_text()}")
     settings = 'approvers = "approvers"\npublishers = "publishers"\ntwo_persons = true\n'
     (folder / "dualmandate.toml").write_text(settings)
-    approve = ("audit", release_of(folder), "--place", "ward", "--ledger", folder / "state" / "ledger.sqlite")
-    approve = (*approve, "--approve-rates", "1/2", "--json")
+    place = ("--place", "ward", "--ledger", folder / "state" / "ledger.sqlite")
+    approve = ("audit", release_of(folder), *place, "--approve-rates", "1/2", "--json")
     publishing = typed(folder, "--publish-rates", "1/2", "--json")
     before = ledger_of(folder).head()
     for words in (

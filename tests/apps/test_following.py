@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 DIGEST = "b92ef26f42abc40b993a78ecfaf79e8108fbcf6882862b8a1a4640bdf6a2cd4b"
 PAGE = f"""<h1>town: 1.4852 of 90,000 people</h1>
-<svg aria-label="At ε = 1.4852" viewBox="0 0 680 456"><path d="M0,0h618.25v380h-618.25Z" transform="translate(4,1.2e-14)"/>
+<svg aria-label="At ε = 1.4852" viewBox="0 0 680 456">
+<path d="M0,0h618.25v380h-618.25Z" transform="translate(4,1.2e-14)"/>
 <line x1="46.178824909645854" opacity="0.5"/></svg>
 <script>const grid = [0.123456789012345, 46000000, 1e-07];</script><code>{DIGEST}</code>
 """

@@ -30,8 +30,8 @@ def ledger(tmp_path: Path) -> Ledger:
 
 
 def reserved(ledger: Ledger, folder: Path) -> str:
-    asked = {"folders": (), "other_ledger": None, "sign": None}
-    return reserve(ledger, source_file(folder / "residents.csv"), REQUEST, **asked).name
+    source = source_file(folder / "residents.csv")
+    return reserve(ledger, source, REQUEST, folders=(), other_ledger=None, sign=None).name
 
 
 @pytest.mark.parametrize("further", [0, 1])
