@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 import shutil
+import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
@@ -317,11 +318,76 @@ def test_the_two_numbers_have_noise_of_their_own(folder: Path, monkeypatch: pyte
 def test_published_numbers_are_the_true_ones_and_noise(folder: Path) -> None:
     truth = np.zeros((3, 8), dtype=np.int64)
     truth[:2] = 20
-    (found,) = published(folder, wealthy(folder), str(10**6))  # hardly any noise
+    ledger = wealthy(folder)
+    (found,) = published(folder, ledger, str(10**6), other_ledger="a test")  # hardly any noise
     asked = query(folder, PrivacyLoss.pure(10**6))
     right = int(np.minimum(asked.found, truth).sum()) / asked.records
     assert found.success.least == pytest.approx(right, abs=1e-9)
     assert found.baselines[0].success.least == pytest.approx(int(np.minimum(asked.guess, truth).sum()) / asked.records)
+
+
+def test_a_rate_from_records_that_another_ledger_has_spent_from(folder: Path) -> None:
+    """As for a release: refused, unless it is said why, and then that is recorded and published."""
+    ledger = wealthy(folder)
+    before = ledger.head()
+    with pytest.raises(Refusal, match=r"another ledger has spent from 'residents\.csv'"):
+        published(folder, ledger)
+    assert ledger.head() == before
+    (found,) = published(folder, ledger, other_ledger="agreed on 3 May")
+    assert "Another ledger had spent from the same records; the publisher: 'agreed on 3 May'" in found.booked
+    assert ledger.releases()[-1].beside is not None
+
+
+def test_a_rate_is_labeled_unsigned(folder: Path) -> None:
+    (found,) = published(folder, ledger_of(folder), approved_by="Ben")
+    assert "approved, unsigned: the ledger has a name that was typed; published, unsigned" in found.booked
+    assert "Ben" not in found.booked
+
+
+@pytest.mark.ssh
+def test_a_rate_is_approved_and_published_with_signatures(command: Command, folder: Path, tmp_path: Path) -> None:
+    """Where the project asks for two persons who sign: by the same rules as a release."""
+    for name in ("Ann", "Eve"):
+        made = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(tmp_path / name)]
+        subprocess.run(made, check=True, stdin=subprocess.DEVNULL)
+    for role, name in (("approvers", "Ann"), ("publishers", "Eve")):
+        (folder / role).write_text(f"{name} {(tmp_path / f'{name}.pub').read_text()}")
+    settings = 'approvers = "approvers"\npublishers = "publishers"\ntwo_persons = true\n'
+    (folder / "dualmandate.toml").write_text(settings)
+    place = ("--place", "ward", "--ledger", folder / "state" / "ledger.sqlite")
+    approve = ("audit", release_of(folder), *place, "--approve-rates", "1/2", "--json")
+    publishing = typed(folder, "--publish-rates", "1/2", "--json")
+    before = ledger_of(folder).head()
+    for words in (
+        (*publishing, "--by", "Eve", "--sign", tmp_path / "Eve"),  # nobody approved it
+        (*publishing, "--by", "Eve", "--approved-by", "Ann", "--sign", tmp_path / "Eve"),  # a name that was typed
+        (*approve, "--by", "Ann"),
+        (*approve, "--by", "Eve", "--sign", tmp_path / "Eve"),  # in the wrong role
+        (*approve, "--by", "Ann", "--sign", tmp_path / "Eve"),
+    ):
+        refused = command(*words)
+        assert refused.status == 2
+        assert refused.document["code"] == "not approved"
+    assert "--approve-rates LOSS" in command(*publishing, "--by", "Eve").document["instead"]
+    assert ledger_of(folder).head() == before
+    approved = command(*approve, "--by", "Ann", "--sign", tmp_path / "Ann")
+    assert approved.status == 0, approved.err
+    jsonschema.validate(approved.document, schemas.schema("approval"))
+    unsigned = command(*publishing, "--by", "Eve")
+    assert (unsigned.status, unsigned.document["code"]) == (2, "not approved")
+    outcome = command(*publishing, "--by", "Eve", "--sign", tmp_path / "Eve")
+    assert outcome.status == 0, outcome.err
+    found = json.loads((folder / "pub" / "audit.json").read_text())
+    (rate,) = [each for each in found["findings"] if each["reference"] == "booked"]
+    assert "approved by Ann, signed with SHA256:" in rate["booked"]
+    assert "published by Eve, signed with SHA256:" in rate["booked"]
+
+
+@pytest.mark.parametrize("more", [("--publish-rates", "1/2"), ("--out", "pub"), ("--confidential", "residents.csv")])
+def test_an_approval_of_a_rate_is_nothing_else(command: Command, folder: Path, more: tuple[str, ...]) -> None:
+    refused = command("audit", release_of(folder), "--approve-rates", "1/2", "--internal", "in", *more, "--json")
+    assert refused.status == 2
+    assert refused.document["what"] == "a rate is to be approved, and more is asked for"
 
 
 def wealthy(folder: Path) -> Ledger:

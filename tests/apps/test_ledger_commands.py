@@ -315,7 +315,7 @@ def test_a_plan_that_shows_other_words_or_numbers_than_it_signs_is_not_approved(
         Path("report/plan.json").write_text(json.dumps(forged), encoding="utf-8")  # with the digest that it had
         for words in (["approve", "report/plan.json"], ["publish", "report/plan.json"]):
             assert "was changed after it was made" in refused(command, *words, code="invalid file")["what"]
-    monkeypatch.setattr("dualmandate.report.dossier.dossier_page", lambda plan: "epsilon = 7.3651")
+    monkeypatch.setattr("dualmandate.report.dossier.dossier_texts", lambda plan: {"dossier.html": "epsilon = 7.3651"})
     page = Path("report/dossier.html")
     page.write_text("epsilon = 6.3651", encoding="utf-8")
     kept = with_pages(document, {"dossier.html": b"epsilon = 7.3651"})

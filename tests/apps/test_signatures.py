@@ -13,8 +13,8 @@ import jsonschema
 import pytest
 
 from dualmandate.apps.ledgers import find_ledger
-from dualmandate.errors import LedgerTampered, NotApproved
-from dualmandate.ledger import Approval, Ledger, LedgerKey, chain, open_ledger, read_key
+from dualmandate.errors import CannotWrite, LedgerTampered, NotApproved
+from dualmandate.ledger import Approval, Ledger, LedgerKey, ReleaseState, chain, open_ledger, read_key
 from dualmandate.population import PrivacyLoss
 from dualmandate.report.documents.schemas import schema
 
@@ -145,7 +145,7 @@ def test_unsigned_words_are_labeled_everywhere(command: Command, project: Path) 
     (project / "dualmandate.toml").write_text("schema = 1\n", encoding="utf-8")
     planned(command)
     assert "unsigned: the name is what was typed" in command(*APPROVE, "--by", "Zebediah").out
-    assert "\nunsigned, and approved, unsigned\n" in command(*PUBLISH, "--by", "Yolanda").out
+    assert "\napproved, unsigned; published, unsigned\n" in command(*PUBLISH, "--by", "Yolanda").out
     [release] = (project / "releases").iterdir()
     facts = (release / "release.json").read_text(encoding="utf-8")
     unsigned = {"by": None, "key": None}
@@ -216,6 +216,54 @@ def test_two_persons_are_two_names_and_two_keys(command: Command, project: Path,
     done(command, *APPROVE, "--by", "Ben", "--sign", keys / "Ben")
     assert the_ledger(project).spent("residents") == 0
     done(command, *PUBLISH, "--by", "Eve", "--sign", keys / "Eve")
+
+
+def _left_reserved(command: Command, monkeypatch: pytest.MonkeyPatch, *words: object) -> str:
+    """A publication that was stopped right after its loss was set aside."""
+
+    def stopped(*about: object, **more: object) -> None:
+        raise CannotWrite("it", why="stopped", instead="go on")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("dualmandate.publication.publish.open_records", stopped)
+        refused(command, *words, code="cannot write")
+    return the_ledger(Path.cwd()).releases()[-1].name
+
+
+def test_what_was_set_aside_before_the_project_named_its_signers_is_not_opened(
+    command: Command, project: Path, keys: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project / "dualmandate.toml").write_text("schema = 1\n", encoding="utf-8")
+    planned(command)
+    done(command, *APPROVE, "--by", "Eve")
+    name = _left_reserved(command, monkeypatch, *PUBLISH, "--by", "Eve")
+    (project / "dualmandate.toml").write_text(SIGNING, encoding="utf-8")
+    assert "is not signed" in refused(command, *PUBLISH, "--resume", name, "--by", "Eve")["what"]
+    text = 'approvers = "approvers.signers"\n'
+    (project / "dualmandate.toml").write_text(text, encoding="utf-8")
+    assert "no approval that counts" in refused(command, *PUBLISH, "--resume", name, "--by", "Eve")["what"]
+    assert the_ledger(project).release(name).state is ReleaseState.RESERVED
+    done(command, *APPROVE, "--by", "Ben", "--sign", keys / "Ben")
+    done(command, *PUBLISH, "--resume", name, "--by", "Eve")
+
+
+def test_who_finishes_what_another_signed_is_not_called_its_signer(
+    command: Command, project: Path, keys: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planned(command)
+    done(command, *APPROVE, "--by", "Ben", "--sign", keys / "Ben")
+    name = _left_reserved(command, monkeypatch, *PUBLISH, "--by", "Eve", "--sign", keys / "Eve")
+    done(command, *PUBLISH, "--resume", name, "--by", "Mallory")
+    [line] = [line for line in command("ledger", "events").out.splitlines() if "published by" in line]
+    assert "published by Mallory" in line
+    assert line.endswith(f"as reserved by Eve, signed with {fingerprint(keys, 'Eve')}")
+
+
+def test_a_refused_publication_is_labeled_too(command: Command, project: Path) -> None:
+    planned(command)
+    refused(command, *PUBLISH, "--by", "Mallory")
+    [line] = [line for line in command("ledger", "events").out.splitlines() if "refused by Mallory" in line]
+    assert line.endswith("unsigned")
 
 
 @pytest.mark.parametrize(

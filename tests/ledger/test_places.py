@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import shutil
 import sys
 from collections.abc import Callable
@@ -11,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from dualmandate.errors import LedgerTampered, LedgerUnavailable
+from dualmandate.errors import CannotWrite, InvalidAccount, LedgerTampered, LedgerUnavailable
 from dualmandate.ledger import (
     Account,
     AppendOnlyFile,
@@ -23,6 +25,7 @@ from dualmandate.ledger import (
     HeadPlace,
     Ledger,
     LedgerKey,
+    ReleaseState,
     Request,
     open_ledger,
 )
@@ -165,6 +168,126 @@ def test_a_place_is_not_left_out_and_not_begun_in_silence(kept: Kept, tmp_path: 
     both.keep_head(by="Ann")
     both.reserve(REQUEST)
     assert other.read("")[0].sequence == kept.place.read(both.identifier)[-1].sequence == 5
+
+
+def _failing(kept: Kept, monkeypatch: pytest.MonkeyPatch, *, also_trials: bool) -> None:
+    """The place answers, and can be told nothing: its disk is full, or for reading only."""
+
+    def full(self: object, *about: object) -> None:
+        raise CannotWrite.because(OSError(errno.ENOSPC, ""), "the second place")
+
+    names = ["advance", *(["prove"] if also_trials else [])]
+    for name in names:
+        monkeypatch.setattr(type(kept.place), name, full)
+
+
+def test_a_place_that_cannot_be_told_anything_stops_a_loss_before_it_is_set_aside(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _failing(kept, monkeypatch, also_trials=True)
+    ledger, before = kept.open(), kept.open().head()
+    with pytest.raises(LedgerUnavailable, match="cannot be told how far the ledger has come") as refusal:
+        ledger.reserve(REQUEST)
+    assert "no space left" in refusal.value.why
+    assert kept.open().head() == before
+    assert kept.open().spent("school children") == 0
+
+
+def test_nothing_goes_on_that_a_place_does_not_know(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Full after the trial: what was set aside is not opened by trying again, and again, until it is published."""
+    ledger = kept.open()
+    with monkeypatch.context() as patch:
+        _failing(kept, patch, also_trials=False)
+        with pytest.raises(LedgerUnavailable, match="entry 4 is in the ledger, and its anchor could not be written"):
+            ledger.reserve(REQUEST)
+        for _ in range(3):
+            with pytest.raises(LedgerUnavailable, match="cannot be told how far the ledger has come"):
+                kept.open().advance("r000004", ReleaseState.OPENED, by="Eve")
+        assert kept.open().release("r000004").state is ReleaseState.RESERVED
+    kept.open().advance("r000004", ReleaseState.OPENED, by="Eve")
+    assert kept.place.read(ledger.identifier)[-1] == kept.open().head()
+
+
+def test_the_anchor_of_the_ledger_itself_is_made_good_too(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr("dualmandate.ledger.ledger.advance_anchor", _full)
+        with pytest.raises(LedgerUnavailable, match="its anchor could not be written"):
+            kept.open().reserve(REQUEST)
+        with pytest.raises(CannotWrite):
+            kept.open().advance("r000004", ReleaseState.OPENED, by="Eve")
+    assert kept.open().release("r000004").state is ReleaseState.RESERVED
+
+
+def _full(*about: object) -> None:
+    raise CannotWrite.because(OSError(errno.ENOSPC, ""), "the anchor")
+
+
+def test_a_trial_leaves_the_place_as_it_was(kept: Kept) -> None:
+    ledger = kept.open()
+    before = set(kept.place.read(ledger.identifier))
+    kept.place.prove(ledger.head())
+    assert set(kept.place.read(ledger.identifier)) == before
+    kept.open().reserve(REQUEST)
+
+
+def test_a_disk_that_takes_half_a_line_is_full(key: LedgerKey, place: Path, tmp_path: Path) -> None:
+    second = AppendOnlyFile(tmp_path / "heads")
+    ledger = open_ledger(place, key, places=[second], create=True)
+    ledger.keep_head(by="Ann")
+    with pytest.MonkeyPatch.context() as patch:
+        write = os.write
+        patch.setattr("dualmandate.ledger.places.os.write", lambda handle, line: write(handle, line[:20]))
+        with pytest.raises(LedgerUnavailable, match="its anchor could not be written"):
+            ledger.open_account(Account("school children", "child", PrivacyLoss.pure(5)), by="Ann")
+    ledger.approve(Approval("school children", PLAN, LOSS, "child", by="Ann"))
+    assert [head.sequence for head in second.read(ledger.identifier)] == [0, 1, 2, 3]
+
+
+def test_an_older_copy_cannot_leave_out_the_place_that_knows_it(kept: Kept) -> None:
+    """By editing a line of the project file and recording that: the place is asked a last time."""
+    older = copied(kept, "older")
+    kept.open().reserve(REQUEST)
+    with pytest.raises(LedgerTampered, match="the ledger has 3 entries, and its anchor knows 4"):
+        open_ledger(older, kept.key).keep_head(by="Mallory", lost="nobody will ask")
+    open_ledger(kept.file, kept.key).keep_head(by="Ann")  # the copy that it knows may go elsewhere
+    assert open_ledger(kept.file, kept.key).kept_at() == ()
+
+
+def test_a_place_that_is_lost_is_left_out_with_a_reason_that_is_recorded(key: LedgerKey, place: Path) -> None:
+    second = FilePlace(place.parent.parent / "disk" / "head")
+    second.path.parent.mkdir()
+    open_ledger(place, key, places=[second], create=True).keep_head(by="Ann")
+    shutil.rmtree(second.path.parent)
+    bare = open_ledger(place, key)
+    with pytest.raises(LedgerUnavailable, match="is left out, and does not say how far"):
+        bare.keep_head(by="Ann")
+    with pytest.raises(InvalidAccount):
+        bare.keep_head(by="Ann", lost=" ")
+    assert bare.kept_at() == (second.words,)
+    bare.keep_head(by="Ann", lost="the disk died on 3 May")
+    [*_, event] = bare.events()
+    assert event.document()["lost"] == {"places": [second.words], "reason": "the disk died on 3 May"}
+
+
+def test_no_balance_is_told_and_nothing_verified_without_the_place(kept: Kept) -> None:
+    bare = open_ledger(kept.file, kept.key)
+    for asked in (bare.verify, bare.accounts, bare.events, lambda: bare.remaining("school children")):
+        with pytest.raises(LedgerUnavailable, match="the project names no second place"):
+            asked()
+
+
+@pytest.mark.postgres
+def test_the_ledgers_own_database_is_no_second_place(postgres_url: str, key: LedgerKey, tmp_path: Path) -> None:
+    same = DatabasePlace(f"{postgres_url}&application_name=other")  # another address of the same
+    ledger = open_ledger(postgres_url, key, folder=tmp_path / "state", places=[same], create=True)
+    with pytest.raises(LedgerUnavailable, match="holds the ledger itself"):
+        ledger.keep_head(by="Ann")
+    assert ledger.head().sequence == 0
+
+
+def test_how_to_find_a_place_again_holds_no_password() -> None:
+    place = DatabasePlace("postgresql://me:s3cret@host/x?password=s3cret&port=5433")
+    assert place.document() == {"kind": "database", "url": "postgresql://me@host/x?port=5433"}
 
 
 def test_a_file_keeps_the_head_of_one_ledger(key: LedgerKey, place: Path, tmp_path: Path) -> None:

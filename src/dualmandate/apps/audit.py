@@ -17,6 +17,7 @@ from dualmandate.errors import InvalidRequest, Place
 from dualmandate.ledger.chain import RELEASE_FILE
 
 if TYPE_CHECKING:
+    from dualmandate.apps.ledgers import ApprovalNotice
     from dualmandate.audit.finding import Finding, Label
     from dualmandate.audit.options import AuditOptions
     from dualmandate.audit.run import Audit
@@ -61,6 +62,9 @@ def carry_out(typed: AuditFlags, output: Output) -> None:
             progress=progress,
             counted=progress.count,
         )
+        if typed.approve_rates is not None:
+            output.tell(_approved_rate(typed, options))
+            return
         found = audit_target(typed.target, options)
         if typed.publish_rates is not None:
             found = _with_rates(found, typed, options)
@@ -87,7 +91,8 @@ def _with_rates(found: Audit, typed: AuditFlags, options: AuditOptions) -> Audit
     assert out is not None
     made: list[Audit] = []
     who = spender_of(typed.by or ())
-    publisher = RatePublisher(person(who.by), typed.approved_by, who.group, who.purpose)
+    spent = who.group, who.purpose, typed.other_ledger, typed.sign
+    publisher = RatePublisher(person(who.by), typed.approved_by, *spent)
 
     def put(finding: Finding) -> None:
         made.append(replace(found, findings=(*found.findings, finding)))
@@ -99,10 +104,25 @@ def _with_rates(found: Audit, typed: AuditFlags, options: AuditOptions) -> Audit
     return made[0]
 
 
+def _approved_rate(typed: AuditFlags, options: AuditOptions) -> ApprovalNotice:
+    """Record who approves that a rate is published: what is asked follows from the public release alone."""
+    from dualmandate.apps.ledgers import ApprovalNotice, find_ledger, named_account, person, spender_of
+    from dualmandate.audit.published_rates import approve_rate
+    from dualmandate.ledger.composition import cost
+    from dualmandate.planning.release_spec import load_release
+
+    ledger, release = find_ledger(typed.target, typed.ledger).open(), load_release(typed.target)
+    by = person(spender_of(typed.by or ()).by)
+    approval = approve_rate(release, options, ledger, loss=_rate_loss(typed), by=by, sign=typed.sign)
+    account = named_account(ledger, approval.account)
+    asked, name = cost(approval.loss, approval.unit, account), f"release {release.facts['release']}"
+    return ApprovalNotice(approval, name, account.privacy_measure, asked, ledger.remaining(account.name), "rate")
+
+
 def _rate_loss(typed: AuditFlags) -> PrivacyLoss:
     from dualmandate.apps.ledgers import loss_of
 
-    return loss_of(typed.publish_rates or "", "a loss for a rate")
+    return loss_of(typed.publish_rates or typed.approve_rates or "", "a loss for a rate")
 
 
 def write(found: Audit, folder: Path, label: Label) -> None:
@@ -128,7 +148,9 @@ def _check_folders(typed: AuditFlags) -> None:
             instead="name two folders apart from each other",
             where=Place(file=str(typed.internal)),
         )
-    if typed.publish_rates is not None:
+    if typed.approve_rates is not None:
+        _check_approval(typed)
+    elif typed.publish_rates is not None:
         _check_rates(typed)
     for folder in (typed.out, typed.internal):
         if folder is not None:
@@ -136,6 +158,20 @@ def _check_folders(typed: AuditFlags) -> None:
             check_writable(folder)
     if typed.internal is not None:
         check_private(typed.internal)
+
+
+def _check_approval(typed: AuditFlags) -> None:
+    """Refuse, before any work is done, an approval of a rate that does anything else."""
+    from dualmandate.audit.published_rates import check_publishable
+
+    check_publishable(typed.target)
+    _rate_loss(typed)
+    if typed.publish_rates is not None or typed.confidential or typed.out is not None or typed.internal is not None:
+        raise InvalidRequest(
+            "a rate is to be approved, and more is asked for",
+            why="an approval is one person's word, and needs neither records nor a folder",
+            instead="state --approve-rates LOSS with --place, --by and --sign alone; publish with --publish-rates LOSS",
+        )
 
 
 def _check_rates(typed: AuditFlags) -> None:

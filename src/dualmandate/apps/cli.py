@@ -16,6 +16,7 @@ from dualmandate.apps.options import (
     Json,
     LedgerPlace,
     MaybeAccountName,
+    OtherLedger,
     ProgramPath,
     Publisher,
     ReleaseName,
@@ -190,14 +191,7 @@ def publish(
     again: Annotated[
         bool, typer.Option("--again", help="Publish the same plan on the same data anew: a new secret, a new loss.")
     ] = False,
-    other_ledger: Annotated[
-        str | None,
-        flag(
-            "--other-ledger",
-            "REASON",
-            "Publish although another ledger has spent from the same source; the reason is recorded and published.",
-        ),
-    ] = None,
+    other_ledger: OtherLedger = None,
     sign: SigningKey = None,
     by: Publisher = None,
     ledger: LedgerPlace = None,
@@ -351,15 +345,24 @@ def verify(
 
 
 @ledgers.command()
-def anchor(by: By = None, ledger: LedgerPlace = None, json: Json = False) -> None:
+def anchor(
+    lost: Annotated[
+        str | None,
+        flag("--lost", "REASON", "What became of a place that is left out and does not answer; it is recorded."),
+    ] = None,
+    by: By = None,
+    ledger: LedgerPlace = None,
+    json: Json = False,
+) -> None:
     """Keep the head in a second place.
 
     In the places that dualmandate.toml names (anchor_file, anchor_append, anchor_database, anchor_command), from now
-    on, and in no others. A ledger that is behind one of them spends nothing.
+    on, and in no others. A ledger that is behind one of them spends nothing. A place that is left out is asked a last
+    time.
     """
     from dualmandate.apps.ledgers import find_ledger, keep_head, person
 
-    Output(json).tell(keep_head(find_ledger(Path.cwd(), ledger), by=person(by)))
+    Output(json).tell(keep_head(find_ledger(Path.cwd(), ledger), by=person(by), lost=lost))
 
 
 @ledgers.command()

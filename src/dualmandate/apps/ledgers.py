@@ -106,8 +106,8 @@ class LedgerFiles:
     def same_disk(self) -> tuple[str, ...]:
         """Second places that lie on the disk of the ledger: who restores the disk restores both."""
         files = [place for place in self.places if isinstance(place, FilePlace | AppendOnlyFile)]
-        own = self.folder.stat().st_dev
-        return tuple(each.words for each in files if each.path.parent.stat().st_dev == own)
+        own = _disk(self.folder)
+        return tuple(each.words for each in files if _disk(each.path.parent) == own)
 
     def create(self) -> Ledger:
         """The ledger that is there, or a new one with a key of its own; a ledger that stands gets no new key."""
@@ -123,6 +123,14 @@ class LedgerFiles:
             if not stands and not any(self.folder.glob("*.anchor")):
                 self.key.unlink(missing_ok=True)
             raise
+
+
+def _disk(folder: Path) -> int | None:
+    """The disk of a folder; None for one that is not there."""
+    try:
+        return folder.stat().st_dev
+    except OSError:
+        return None
 
 
 def find_ledger(start: Path, flag: str | None) -> LedgerFiles:
@@ -177,9 +185,9 @@ def _places(found: Mapping[str, Setting], project: Path | None) -> tuple[HeadPla
     """The second places of the ledger's head that the project names."""
     places: list[HeadPlace] = []
     if (file := found["anchor_file"].path) is not None:
-        places.append(FilePlace(file))
+        places.append(FilePlace(file.resolve()))  # by one name, wherever the project lies
     if (appended := found["anchor_append"].path) is not None:
-        places.append(AppendOnlyFile(appended))
+        places.append(AppendOnlyFile(appended.resolve()))
     if (url := found["anchor_database"].value) is not None:
         if find_store(url).path is not None or url == found["ledger"].value:
             raise InvalidValue(
@@ -347,7 +355,7 @@ class AnchorNotice:
         return LedgerAnchoringDocument.made_of(self, ledger_head=self.head).as_json()
 
 
-def keep_head(files: LedgerFiles, *, by: str) -> AnchorNotice:
+def keep_head(files: LedgerFiles, *, by: str, lost: str | None = None) -> AnchorNotice:
     """`dualmandate ledger anchor`: keep the head in the places that the project names, in these and no others."""
     ledger = files.open()
     before = ledger.kept_at()
@@ -357,7 +365,7 @@ def keep_head(files: LedgerFiles, *, by: str) -> AnchorNotice:
             why=f"it is named in {PROJECT_FILE}, outside of what is backed up and restored with the ledger",
             instead='write anchor_file = "/other/disk/head", anchor_append, anchor_database or anchor_command there',
         )
-    return AnchorNotice(ledger.keep_head(by=by), before, ledger.head(), by)
+    return AnchorNotice(ledger.keep_head(by=by, lost=lost), before, ledger.head(), by)
 
 
 @dataclass(frozen=True)
@@ -369,6 +377,7 @@ class ApprovalNotice:
     privacy_measure: PrivacyMeasure  # of the account
     cost: Fraction
     remaining: Fraction
+    subject: str = "plan"  # or the rate of an audit
 
     @property
     def signed_with(self) -> str | None:
@@ -378,7 +387,7 @@ class ApprovalNotice:
     def words(self) -> str:
         approval = self.approval
         lines = [
-            f"approved by {approval.by}: the plan of '{self.program}', digest {approval.plan_digest}",
+            f"approved by {approval.by}: the {self.subject} of '{self.program}', digest {approval.plan_digest}",
             UNSIGNED if self.signed_with is None else signed_words(self.signed_with),
             f"it may spend {_loss(approval.loss)} of each {approval.unit} from the account '{approval.account}', "
             f"which has {self.privacy_measure} {written(self.remaining)} left",

@@ -71,6 +71,14 @@ Publisher = Annotated[
         "purpose:NAME, whose limits and reserves in the account then count.",
     ),
 ]
+OtherLedger = Annotated[
+    str | None,
+    flag(
+        "--other-ledger",
+        "REASON",
+        "Publish although another ledger has spent from the same source; the reason is recorded and published.",
+    ),
+]
 MaybeAccountName = Annotated[str | None, argument("ACCOUNT", "One account; all of them where left out.")]
 ReleaseName = Annotated[str, argument("RELEASE", "A release, as its reservation named it: r000003.")]
 
@@ -154,6 +162,17 @@ class AuditFlags:
         str | None,
         flag("--approved-by", "NAME", "Who approved that a rate is published; else whoever publishes it."),
     ] = None
+    approve_rates: Annotated[
+        str | None,
+        flag(
+            "--approve-rates",
+            "LOSS",
+            "Approve that such a rate is published at this loss, and do nothing else: for who approves, with the same "
+            "--place. Needs no records.",
+        ),
+    ] = None
+    other_ledger: OtherLedger = None
+    sign: SigningKey = None
     by: Publisher = None
     ledger: LedgerPlace = None
 

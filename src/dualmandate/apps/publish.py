@@ -15,6 +15,7 @@ from dualmandate.apps.output import Interruption, Output, Progress
 from dualmandate.apps.plan import PROGRAM_FILE, program_file
 from dualmandate.errors import InvalidFile, InvalidRequest, NotApproved, Place, Refusal
 from dualmandate.ledger import Ledger, ReleaseEntry
+from dualmandate.ledger.chain import found_head
 from dualmandate.ledger.signatures import signed_words
 from dualmandate.population import PrivacyMeasure
 from dualmandate.population.rational import written
@@ -76,7 +77,7 @@ class PublicationNotice:
                 f"{written(entry.loss.amount)} of each {entry.unit}",
                 f"the account '{entry.account}' has {self.privacy_measure} {written(self.remaining)} left",
                 "the secret of its noise is destroyed; nobody can make or unmake it again",
-                f"{signed_words(self.signed_with)}, and {self.approved}",
+                f"{self.approved}; published, {signed_words(self.signed_with)}",
                 *([] if self.anchored else [UNANCHORED]),
                 "",
                 f"to open: {self.folder / 'index.html'}",
@@ -150,7 +151,8 @@ def published(
     made = _made(order, program.source, ledger, request, out=out, resume=asked.resume, progress=progress)
     entry, beside = ledger.release(made.name), anchor_beside(program.source, ledger.identifier)
     account = next(account for account in ledger.accounts() if account.name == entry.account)
-    anchored = bool(ledger.kept_at()) or (beside is not None and beside.exists())
+    known = None if beside is None else found_head(beside)
+    anchored = bool(ledger.kept_at()) or (known is not None and known.sequence >= entry.entry)
     keys = [each.signature.key for each in ledger.approvals_of(entry.name) if each.signature is not None]
     approved = f"approved, {signed_words(keys[0] if keys else None)}"
     left = ledger.remaining(account.name)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dualmandate.publication.release import ReleasePrivacy
     from dualmandate.report.documents.ledger import ApprovalPart
 
-SIGNED = (EventKind.APPROVED, EventKind.RESERVED, EventKind.PUBLISHED)  # what a line labels as signed or unsigned
+SIGNED = (EventKind.APPROVED, EventKind.RESERVED, EventKind.REFUSED)  # what a line labels as signed or unsigned
 SHORT = 12  # digits of a digest that a line shows
 
 
@@ -150,7 +150,7 @@ def events(ledger: Ledger, account: str | None) -> tuple[Event, ...]:
 
 def event_lines(ledger: Ledger, found: Sequence[Event]) -> Iterator[str]:
     """Each entry in one line, its amount in what its account counts in."""
-    keys = {release.name: release.signed_with for release in ledger.releases()}
+    reserved = {release.name: release for release in ledger.releases()}
     counted_in = {account.name: account.privacy_measure for account in ledger.accounts()}
     for event in found:
         parts = [f"{event.sequence:>6}  {event.recorded_at[:19]}Z  {event.kind} by {event.by}"]
@@ -161,9 +161,17 @@ def event_lines(ledger: Ledger, found: Sequence[Event]) -> Iterator[str]:
         if event.account is not None and event.amount is not None:
             parts.append(f"{counted_in[event.account]} {written(event.amount)}")
         if event.kind in SIGNED:
-            parts.append(signed_words(_key(event.document()) if event.release not in keys else keys[event.release]))
+            parts.append(signed_words(_key(event.document())))
+        if event.kind is EventKind.PUBLISHED and event.release is not None:
+            # Whoever resumes it finishes what another may have signed: a signature is of the reservation alone.
+            found_in = reserved[event.release]
+            parts.append(f"as reserved by {found_in.user}, {signed_words(found_in.signed_with)}")
         if "beside" in (said := event.document()):
             parts.append(beside_words(said["beside"]))
+        if event.kind is EventKind.ANCHORED:
+            parts += [f"the head is kept in {words}" for words in said["places"]] or ["the head is kept nowhere else"]
+        if "lost" in said:
+            parts.append(f"without {' and '.join(said['lost']['places'])}: '{said['lost']['reason']}'")
         yield ", ".join(parts)
 
 

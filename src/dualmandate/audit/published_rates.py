@@ -23,10 +23,11 @@ from dualmandate.audit.options import AuditOptions
 from dualmandate.audit.reconstruction.noisy import most_likely, whole_records
 from dualmandate.audit.tables import OnePlace, dense_counts
 from dualmandate.audit.targets.of_release import noisy_tables
-from dualmandate.errors import InvalidRelease, InvalidRequest, Place, Refusal, ReleaseConflict
+from dualmandate.errors import InvalidRelease, InvalidRequest, NotApproved, Place, Refusal, ReleaseConflict
 from dualmandate.ledger import Approval, EventKind, Ledger, ReleaseEntry, ReleaseState, Request
 from dualmandate.ledger.books import STEPS
 from dualmandate.ledger.chain import RELEASE_FILE
+from dualmandate.ledger.signatures import standing_words
 from dualmandate.mechanism import GAUSSIAN, GEOMETRIC, Noise
 from dualmandate.mechanism.noise import subkey
 from dualmandate.planning.release_spec import carried_program
@@ -34,10 +35,11 @@ from dualmandate.population import Confidential, Domain, PrivacyLoss, PrivacyMea
 from dualmandate.population.arrays import Floats, Integers
 from dualmandate.population.wording import percent
 from dualmandate.publication import Rules, Source, source_file
-from dualmandate.publication.beside_data import heed_beside, keep_beside
+from dualmandate.publication.beside_data import other_ledgers
 from dualmandate.publication.measuring import tabulation_key
 from dualmandate.publication.release import Release
-from dualmandate.publication.release_folder import is_complete
+from dualmandate.publication.release_folder import Standing, is_complete
+from dualmandate.publication.reserving import heed_all, open_records, reserve
 from dualmandate.publication.rules import check_rules
 from dualmandate.publication.sources import check_source
 from dualmandate.publication.tabulating import tabulate
@@ -69,7 +71,21 @@ def publish_rate(
         )
     _check_known(release, ledger)
     query = rate_query(release, options, loss)
+    publisher = replace(publisher, folders=(release.folder.parent, *publisher.folders))
     book(query, source_file(options.confidential), ledger, publisher=publisher, write=write)
+
+
+def approve_rate(
+    release: Release, options: AuditOptions, ledger: Ledger, *, loss: PrivacyLoss, by: str, sign: Path | None = None
+) -> Approval:
+    """Record one person's word that the rate of a release may be published at a loss; no record is needed for it."""
+    _check_known(release, ledger)
+    query = rate_query(release, options, loss)
+    approval = Approval(query.account, query.digest, query.charge, query.protection.unit, by=by)
+    if sign is not None:
+        approval = ledger.sign_approval(approval, sign)
+    ledger.approve(approval)
+    return approval
 
 
 def rate_query(release: Release, options: AuditOptions, loss: PrivacyLoss) -> RateQuery:
@@ -177,9 +193,12 @@ class RatePublisher:
     """Who publishes a rate, who approved that, and for which group and purpose."""
 
     by: str
-    approved_by: str | None = None  # the publisher where nobody else is named
+    approved_by: str | None = None  # the publisher where nobody else is named, and nobody has approved it before
     group: str | None = None
     purpose: str | None = None
+    other_ledger: str | None = None  # why it may be, where another ledger has spent from the same records
+    sign: Path | None = None  # the publisher's ssh key, where it is to be signed
+    folders: tuple[Path, ...] = ()  # with releases
 
 
 @dataclass(frozen=True)
@@ -190,6 +209,7 @@ class BookedRates:
     half_width: float
     entry: int  # of the ledger, that reserved the loss
     name: str  # of the release that they are in the ledger
+    standing: str | None = None  # who approved and published it, as far as it is signed
 
     def finding(self, query: RateQuery) -> Finding:
         """The numbers as a finding that may be shown to anybody."""
@@ -205,7 +225,7 @@ class BookedRates:
             coarsening=query.coarsening,
             reference="booked",
             booked=f"loss {query.charge} of each {query.protection.unit} from the account '{query.account}', "
-            f"entry {self.entry} of its ledger ({self.name})",
+            f"entry {self.entry} of its ledger ({self.name})" + (f", {self.standing}" if self.standing else ""),
         )
 
     def _share(self, number: int, records: int) -> Range:
@@ -225,11 +245,9 @@ def book(
     query.noise.sampler()  # refused before anything is spent
     check_rules(query.rules, query.domain, query.protection, checking=False)
     check_source(source)
-    heed_beside(ledger, source)
     entry = _reserved(query, source, ledger, publisher)
     try:
-        keep_beside(ledger, source, entry.name)
-        _reach(ledger, entry.name, ReleaseState.OPENED, by=publisher.by)
+        open_records(ledger, source, entry.name, by=publisher.by)
         booked = _measured(query, source, ledger, entry, by=publisher.by)
         _reach(ledger, entry.name, ReleaseState.MEASURED, by=publisher.by)
         finding = booked.finding(query)
@@ -261,13 +279,28 @@ def _reserved(query: RateQuery, source: Source, ledger: Ledger, publisher: RateP
                 why="one question to one file is one number, one secret and one loss",
                 instead="read the audit that was written then; at another loss it is another question",
             )
-    approver = publisher.approved_by or publisher.by
-    approvals = [event for event in ledger.events(query.account) if event.kind is EventKind.APPROVED]
-    approved = {(event.by, event.document()["plan_digest"]) for event in approvals}
-    if (approver, query.digest) not in approved:
-        ledger.approve(Approval(query.account, query.digest, query.charge, unit, by=approver))
     spent = query.account, query.digest, snapshot, query.charge, unit
-    return ledger.reserve(Request(*spent, publisher.by, publisher.group, publisher.purpose))
+    request = Request(*spent, publisher.by, publisher.group, publisher.purpose)
+    heed_all(ledger, source, publisher.folders)
+    other_ledgers(ledger, source, publisher.folders, reason=publisher.other_ledger)  # before anything is written
+    approvals = [event for event in ledger.events(query.account) if event.kind is EventKind.APPROVED]
+    approved = {event.by for event in approvals if event.document()["plan_digest"] == query.digest}
+    approver = publisher.approved_by or (publisher.by if not approved else None)
+    if approver is not None and approver not in approved:
+        _approve_by_name(query, ledger, approver)
+    other, sign = publisher.other_ledger, publisher.sign
+    return reserve(ledger, source, request, folders=publisher.folders, other_ledger=other, sign=sign)
+
+
+def _approve_by_name(query: RateQuery, ledger: Ledger, approver: str) -> None:
+    """Record the name of an approver that the publisher typed; refused where the project asks for a signature."""
+    try:
+        ledger.approve(Approval(query.account, query.digest, query.charge, query.protection.unit, by=approver))
+    except NotApproved as refusal:
+        raise refusal.advising(
+            "have the rate approved first, by its approver: dualmandate audit RELEASE --approve-rates LOSS --by NAME "
+            "--sign KEY, with the other words of this command but for the records"
+        ) from None
 
 
 def _measured(query: RateQuery, source: Source, ledger: Ledger, entry: ReleaseEntry, *, by: str) -> BookedRates:
@@ -287,7 +320,11 @@ def _measured(query: RateQuery, source: Source, ledger: Ledger, entry: ReleaseEn
         key = subkey(opened, query.digest, histogram_mac=bytes.fromhex(mac), measurement=f"{VERSION} / {name}")
         numbers.append(int(sampler.draw(key, range(1))[0]) + int(np.minimum(guessed, counts).sum()))
     width = noise.distribution().reach(1 - LEVEL)
-    return BookedRates((numbers[0], numbers[1]), float(width), entry.entry, entry.name)
+    stands = Standing(ledger.head_of(entry.name), ledger.approvals_of(entry.name))
+    standing = standing_words({"signatures": stands.signatures(entry)})
+    if entry.beside is not None:
+        standing = f"{standing} Another ledger had spent from the same records; the publisher: '{entry.beside.reason}'"
+    return BookedRates((numbers[0], numbers[1]), float(width), entry.entry, entry.name, standing)
 
 
 def _fingerprint(query: RateQuery, truth: Confidential[Integers], secret: Confidential[bytes]) -> str:

@@ -156,7 +156,7 @@ def _parts(user: str, group: str | None, purpose: str | None) -> dict[Scope, str
     return {scope: name for scope, name in named.items() if name is not None}
 
 
-def request_document(request: Request, supersedes: str | None) -> dict[str, object]:
+def request_document(request: Request | ReleaseEntry, supersedes: str | None) -> dict[str, object]:
     """What the entry of a reservation records beside its account, its user and its cost."""
     return {
         "plan_digest": request.plan_digest,
@@ -208,6 +208,7 @@ class Books:
         self._newest: dict[tuple[str, str], str] = {}  # release of a plan and snapshot
         self.accountant = Accountant()
         self.places: tuple[str, ...] = ()  # where else its head is kept, in words
+        self.kept: dict[str, Mapping[str, Any]] = {}  # how to find each of them
         self.nonces: set[str] = set()  # of signatures
 
     @property
@@ -229,7 +230,7 @@ class Books:
         elif event.kind is EventKind.RESERVED:
             self._reserve(event)
         elif event.kind is EventKind.ANCHORED:
-            self.places = _read_places(event)
+            self.places, self.kept = _read_places(event)
         elif event.kind is not EventKind.REFUSED:
             assert event.release is not None
             self._change(event.release, event)
@@ -297,7 +298,7 @@ class Books:
         """
         account = self.account(request.account)
         asked = cost(request.loss, request.unit, account)
-        self._check_approval(account, request, counts)
+        self.check_approval(account, request, counts)
         superseded = self._check_new(request)
         # A reservation that is replaced before it was opened still counts: cancel it first to use its room.
         freed = self.releases[superseded] if superseded else None
@@ -309,7 +310,10 @@ class Books:
         approvals = self.approvals.get((request.account, request.plan_digest), [])
         return [each for each in approvals if (each.loss, each.unit) == (request.loss, request.unit)]
 
-    def _check_approval(self, account: Account, request: Request, counts: Callable[[Approval], bool] | None) -> None:
+    def check_approval(
+        self, account: Account, request: Request | ReleaseEntry, counts: Callable[[Approval], bool] | None
+    ) -> None:
+        """Refuse what is not approved, or by nobody who counts."""
         fitting = self.fitting(request)
         if not fitting:
             raise NotApproved(
@@ -351,10 +355,10 @@ def _advice(freed: ReleaseEntry | None) -> str:
     return "plan a smaller loss, or ask less"
 
 
-def _read_places(event: Event) -> tuple[str, ...]:
-    places = event.document()["places"]
-    assert isinstance(places, list)
-    return tuple(str(words) for words in places)
+def _read_places(event: Event) -> tuple[tuple[str, ...], dict[str, Mapping[str, Any]]]:
+    document = event.document()
+    places = tuple(str(words) for words in document["places"])
+    return places, dict(zip(places, document["kept"], strict=True))
 
 
 def _read_approval(event: Event) -> Approval:

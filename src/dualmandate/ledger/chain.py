@@ -20,7 +20,7 @@ import os
 import re
 import secrets
 import stat
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
@@ -155,9 +155,13 @@ def found_head(path: Path) -> Head | None:
         return None
 
 
-def advance_anchor(path: Path, head: Head, *, mode: int = OWNER_ONLY) -> None:
-    """Write a head into the anchor, unless another process has written a later one meanwhile."""
+def advance_anchor(path: Path, head: Head, *, mode: int = OWNER_ONLY, heed: Callable[[], None] = lambda: None) -> None:
+    """Write a head into the anchor, unless another process has written a later one meanwhile.
+
+    `heed` looks at what is there, and may refuse it, while nobody else writes.
+    """
     with alone_in(path.parent):
+        heed()
         if path.exists() and read_anchor(path).sequence >= head.sequence:
             return
         discard_drafts(path)

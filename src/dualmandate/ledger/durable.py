@@ -102,7 +102,10 @@ def alone_in(folder: Path) -> Iterator[None]:
     except OSError as error:
         raise CannotWrite.because(error, folder) from None
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        except OSError as error:  # some network disks have no locks
+            raise CannotWrite.because(error, folder) from None
         yield
     finally:
         os.close(handle)

@@ -25,6 +25,7 @@ from dualmandate.errors import (
     LedgerTampered,
     LedgerUnavailable,
     NotApproved,
+    Place,
     ReleaseConflict,
 )
 from dualmandate.ledger.books import (
@@ -56,7 +57,7 @@ from dualmandate.ledger.chain import (
 )
 from dualmandate.ledger.composition import Account, Scope, checked_name, cost, reported
 from dualmandate.ledger.durable import alone_in, make_folder
-from dualmandate.ledger.places import HeadPlace
+from dualmandate.ledger.places import HeadPlace, place_of
 from dualmandate.ledger.signatures import ROLE_OF, Role, Signature, Signers, check_recorded, sign, statement
 from dualmandate.ledger.storage import (
     Store,
@@ -185,6 +186,8 @@ class Ledger:
         """Set a loss aside for a release, with a fresh secret, before any data are opened; a refusal is recorded."""
         refused: LedgerRefusal | None = None
         with self._writing(request.user) as page:
+            for place in self._places:
+                self._try(place, page.head)
             said = request_document(request, None)
             try:
                 self._check_signed(Role.PUBLICATION, request.user, request.account, said, request.signature)
@@ -227,7 +230,16 @@ class Ledger:
         signed = statement(role, self.identifier, by, account, said, "" if signature is None else signature.nonce)
         self._signers.check(role, signed, by, signature)
 
-    def _counts(self, approval: Approval, request: Request) -> bool:
+    def _check_reserved(self, page: _Page, entry: ReleaseEntry) -> None:
+        """Refuse to open data on a reservation that is not signed, or not approved, as the project asks by now."""
+        signature = entry.signature
+        about = entry.user, entry.account, request_document(entry, None), "" if signature is None else signature.nonce
+        signed = statement(Role.PUBLICATION, self.identifier, *about)
+        self._signers.check(Role.PUBLICATION, signed, entry.user, signature)
+        account = page.books.account(entry.account)
+        page.books.check_approval(account, entry, lambda approval: self._counts(approval, entry))
+
+    def _counts(self, approval: Approval, request: Request | ReleaseEntry) -> bool:
         """Whether an approval is one that the project asks for, for this publisher."""
         signers, signature = self._signers, approval.signature
         if signers.two_persons:
@@ -259,6 +271,8 @@ class Ledger:
                 return found
             if not found.state.is_active or STEPS[STEPS.index(found.state) + 1] is not state:
                 raise _no_step(found, f"become {state}", "resume it from the state it is in")
+            if state is ReleaseState.OPENED:
+                self._check_reserved(page, found)
             if state is ReleaseState.MEASURED and found.fingerprint is None:
                 raise _no_step(found, "be measured before it is bound to its data", "bind it to what was tabulated")
             details = None if digest is None else {"release_digest": digest}
@@ -333,19 +347,49 @@ class Ledger:
                 page.append(EventKind.KEY_DESTROYED, by, found.account, release)
         return self.release(release)
 
-    def keep_head(self, *, by: str) -> tuple[str, ...]:
-        """Keep the head in the second places from now on, in these and no others; the places are recorded, in words."""
+    def keep_head(self, *, by: str, lost: str | None = None) -> tuple[str, ...]:
+        """Keep the head in the second places from now on, in these and no others; the places are recorded, in words.
+
+        A place that is left out is asked a last time. `lost` says what became of one that does not answer any more.
+        """
         with self._writing(by, keeping=True) as page:
+            silent = self._ask_dropped(page.books)
+            if silent and lost is None:
+                raise LedgerUnavailable(
+                    f"{_listed(silent)} is left out, and does not say how far the ledger had come",
+                    why="only a place outside knows that this is an older copy, and an older copy would leave it out",
+                    instead="bring it back for a last question, or say what became of it: "
+                    "dualmandate ledger anchor --lost REASON, which is recorded",
+                )
             for place in self._places:
                 place.begin(page.head)
             places = tuple(place.words for place in self._places)
-            page.append(EventKind.ANCHORED, by, None, details={"places": places})
+            details: dict[str, object] = {"places": places, "kept": [place.document() for place in self._places]}
+            if silent:
+                details["lost"] = {
+                    "places": silent,
+                    "reason": checked_name(lost, "the reason to go on without a place"),
+                }
+            page.append(EventKind.ANCHORED, by, None, details=details)
         return places
+
+    def _ask_dropped(self, books: Books) -> tuple[str, ...]:
+        """Which of the places that are left out do not answer; refused where the ledger is behind one that does."""
+        named, silent = {place.words for place in self._places}, list[str]()
+        for words in (words for words in books.places if words not in named):
+            try:
+                heads = place_of(books.kept[words]).read(books.ledger)
+            except LedgerRefusal:
+                heads = ()
+            check_anchors([(words, head) for head in heads], books.head, books.digests)
+            if not heads:
+                silent.append(words)
+        return tuple(silent)
 
     def kept_at(self) -> tuple[str, ...]:
         """The second places of the head, in words, as the ledger last recorded them."""
-        with self._reading() as books:
-            return books.places
+        with self._viewing(keeping=True):
+            return self._books.places
 
     def accounts(self) -> tuple[Account, ...]:
         """Every account, in the order of opening."""
@@ -433,13 +477,15 @@ class Ledger:
             yield self._books
 
     @contextmanager
-    def _viewing(self) -> Iterator[sql.Connection]:
+    def _viewing(self, *, keeping: bool = False) -> Iterator[sql.Connection]:
         """One consistent view, with the books brought up to it."""
         with self._lock:
             # Before the view is taken: a writer may commit and move the anchor right after.
             anchors = self._known(places=not self._asked)
             with self._store.reading() as connection:
                 self._read_on(connection, read_head(connection), anchors)
+                if not keeping:
+                    self._check_places(left_out=True)
                 self._asked = True
                 yield connection
 
@@ -455,23 +501,54 @@ class Ledger:
         with self._lock:
             with self._store.writing() as connection:
                 head = read_head(connection, lock=True)
-                self._read_on(connection, head, self._known(places=True))
+                known = self._known(places=True)
+                self._read_on(connection, head, known)
                 if not keeping:
                     self._check_places()
+                    self._catch_up(known)
                 page = _Page(connection, self._key, self._books)
                 yield page
             if page.head.sequence > self._books.head.sequence:
                 self._anchor(page.head)
 
-    def _check_places(self) -> None:
-        """Refuse to write where the head would not be kept in exactly the places that were recorded."""
+    def _check_places(self, *, left_out: bool = False) -> None:
+        """Refuse to write where the head would not be kept in exactly the places that were recorded.
+
+        With `left_out`, refuse to read where one of them would not be asked.
+        """
         recorded, named = self._books.places, tuple(place.words for place in self._places)
-        if recorded != named:
+        if not set(recorded) <= set(named) if left_out else recorded != named:
             raise LedgerUnavailable(
                 f"the ledger's head is kept in {_listed(recorded)}, and the project names {_listed(named)}",
                 why="a second place that is left out, or was never begun, notices nothing",
                 instead="name the same places in dualmandate.toml, or record the change: `dualmandate ledger anchor`",
             )
+
+    def _catch_up(self, known: Mapping[str, tuple[Head, ...]]) -> None:
+        """Tell the anchor and every place of the last entry, where a crash or a full disk kept it from them.
+
+        Only then may a next act rely on that entry: what is published must be known elsewhere.
+        """
+        head = self._books.head
+        behind = {at for at, heads in known.items() if all(each.sequence < head.sequence for each in heads)}
+        if str(self._anchors[0]) in behind:
+            advance_anchor(self._anchors[0], head)
+        for place in (place for place in self._places if place.words in behind):
+            try:
+                place.advance(head)
+                told = head in place.read(head.ledger)
+            except (CannotWrite, LedgerUnavailable) as refusal:
+                raise _untold(place, refusal.why) from None
+            if not told:
+                raise _untold(place, "it takes what it is handed, and does not keep it")
+
+    @staticmethod
+    def _try(place: HeadPlace, head: Head) -> None:
+        """Refuse to set a loss aside that a second place could not be told of."""
+        try:
+            place.prove(head)
+        except (CannotWrite, LedgerUnavailable) as refusal:
+            raise _untold(place, refusal.why) from None
 
     def _anchor(self, head: Head) -> None:
         try:
@@ -496,8 +573,13 @@ class Ledger:
             books.read(event)
         check_anchors([(at, each) for at, heads in anchors.items() for each in heads], head, books.digests)
         for forgotten in (at for at, heads in anchors.items() if not heads and at in books.places):
-            why = "its head was kept there: the place was emptied or replaced, or this is not the place"
-            raise _broken(f"{forgotten} knows nothing of this ledger", why)
+            raise LedgerTampered(
+                f"{forgotten} knows nothing of this ledger",
+                why="its head was kept there: the place is not mounted, was emptied or replaced, or is another one",
+                instead="mount it, or put back what it held; one that is lost is left out of dualmandate.toml and by "
+                "`dualmandate ledger anchor --lost REASON`",
+                where=Place(file=forgotten),
+            )
 
     def _whole(self, connection: sql.Connection) -> Iterator[Event]:
         """Every entry from the first to the last one known, whatever this process has seen before."""
@@ -533,6 +615,15 @@ class Ledger:
 def _broken(what: str, why: str) -> LedgerTampered:
     return LedgerTampered(
         what, why=why, instead="restore the newest copy that its anchor knows; nothing can be spent before"
+    )
+
+
+def _untold(place: HeadPlace, why: str) -> LedgerUnavailable:
+    return LedgerUnavailable(
+        f"{place.words} cannot be told how far the ledger has come",
+        why=f"{why}; and what it does not know, it could not notice when it is gone",
+        instead="make room there, or mend it, and try again; nothing can be spent before",
+        where=Place(file=place.words),
     )
 
 

@@ -7,22 +7,23 @@ is an entry of the chain, so that nobody drops one unnoticed.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import sqlalchemy as sql
 
 from dualmandate.errors import CannotWrite, LedgerTampered, LedgerUnavailable, Place
 from dualmandate.ledger.chain import Head, anchor_document, head_of, read_anchor, write_anchor
 from dualmandate.ledger.durable import OWNER_ONLY, alone_in, discard_drafts, sync_folder
-from dualmandate.ledger.storage import Store, find_store
+from dualmandate.ledger.storage import Store, find_store, read_head
 
 PATIENCE = 60.0  # seconds for a command to answer
 _LARGEST = 64 * 1024 * 1024
@@ -48,6 +49,14 @@ class HeadPlace(Protocol):
         """Let it know a head, unless it knows a later one; refused where it knows another one of this number."""
         ...
 
+    def prove(self, head: Head) -> None:
+        """Refuse where it could not be told of a next head, as far as that can be tried: it knows this one already."""
+        ...
+
+    def document(self) -> dict[str, object]:
+        """How to find it again, without a password; the ledger records it beside its words."""
+        ...
+
 
 @dataclass(frozen=True)
 class FilePlace:
@@ -62,7 +71,10 @@ class FilePlace:
     def read(self, ledger: str) -> tuple[Head, ...]:
         """The head that it holds, of whichever ledger: it is kept for one."""
         del ledger
-        return (read_anchor(self.path),) if self.path.exists() else ()
+        try:
+            return (read_anchor(self.path),) if self.path.exists() else ()
+        except OSError:  # not a folder to look into
+            raise _unavailable(self.words) from None
 
     def begin(self, head: Head) -> None:
         self.advance(head)
@@ -72,6 +84,16 @@ class FilePlace:
             if is_later(head, self.read(head.ledger), self.words):
                 discard_drafts(self.path)
                 write_anchor(self.path, head)
+
+    def prove(self, head: Head) -> None:
+        """The same head once more: a full disk, or one for reading only, is found."""
+        with alone_in(self.path.parent):
+            if self.read(head.ledger) == (head,):
+                discard_drafts(self.path)
+                write_anchor(self.path, head)
+
+    def document(self) -> dict[str, object]:
+        return {"kind": "file", "path": str(self.path)}
 
 
 @dataclass(frozen=True)
@@ -105,9 +127,23 @@ class AppendOnlyFile:
     def advance(self, head: Head) -> None:
         with self._opened() as handle:
             if is_later(head, self.read(head.ledger), self.words):
-                # A line break first: what a crash cut off must not swallow this one.
-                os.write(handle, f"\n{json.dumps(head.document(), sort_keys=True)}\n".encode())
-                os.fsync(handle)
+                self._add(handle, head)
+
+    def prove(self, head: Head) -> None:
+        """The same line once more: a full disk, or one for reading only, is found."""
+        with self._opened() as handle:
+            self._add(handle, head)
+
+    def document(self) -> dict[str, object]:
+        return {"kind": "append", "path": str(self.path)}
+
+    @staticmethod
+    def _add(handle: int, head: Head) -> None:
+        # A line break first: what a crash cut off must not swallow this one.
+        line = f"\n{json.dumps(head.document(), sort_keys=True)}\n".encode()
+        if os.write(handle, line) != len(line):  # a disk takes what still fits, and says so in no other way
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        os.fsync(handle)
 
     @contextmanager
     def _opened(self, flags: int = 0) -> Iterator[int]:
@@ -124,6 +160,7 @@ class AppendOnlyFile:
             os.close(handle)
 
 
+_PASSWORDS = ("password", "sslpassword")  # that the part of a URL behind ? may hold
 _ANCHOR = sql.table(
     "ledger_anchor",
     sql.column("ledger", sql.Text()),
@@ -157,6 +194,12 @@ class DatabasePlace:
 
     def begin(self, head: Head) -> None:
         with self._writing() as connection:
+            if _holds_ledger(connection, head.ledger):
+                raise LedgerUnavailable(
+                    f"{self.words} holds the ledger itself",
+                    why="what restores the ledger would restore its second place with it",
+                    instead="name another database, on another server, or a file with anchor_file",
+                )
             if not sql.inspect(connection).has_table(_ANCHOR.name):
                 connection.exec_driver_sql(_MAKE)
         self.advance(head)
@@ -165,6 +208,18 @@ class DatabasePlace:
         with self._writing() as connection:
             if is_later(head, self._last(connection, head.ledger), self.words):
                 connection.execute(_ANCHOR.insert().values(**head.document()))
+
+    def prove(self, head: Head) -> None:
+        """A row with a number that no entry has, taken back at once: a missing right, or a full disk, is found."""
+        with self._writing() as connection, connection.begin_nested() as trial:
+            connection.execute(_ANCHOR.insert().values(**replace(head, sequence=-1).document()))
+            trial.rollback()
+
+    def document(self) -> dict[str, object]:
+        url = sql.make_url(self.url).difference_update_query(_PASSWORDS)
+        where: dict[str, Any] = {"host": url.host, "port": url.port, "database": url.database, "query": url.query}
+        bare = sql.URL.create(url.drivername, url.username, **where)  # `set` would keep the password
+        return {"kind": "database", "url": bare.render_as_string(hide_password=False)}
 
     def _last(self, connection: sql.Connection, ledger: str) -> tuple[Head, ...]:
         if not sql.inspect(connection).has_table(_ANCHOR.name):
@@ -177,8 +232,8 @@ class DatabasePlace:
         try:
             with self._store.writing() as connection:
                 yield connection
-        except LedgerUnavailable:
-            raise _unavailable(self.words) from None
+        except LedgerUnavailable as refusal:
+            raise (refusal if self.words in refusal.what else _unavailable(self.words)) from None
 
     @property
     def _store(self) -> Store:
@@ -229,6 +284,12 @@ class CommandPlace:
         if is_later(head, self.read(head.ledger), self.words):
             self._run("write", head.ledger, json.dumps(anchor_document(head)) + "\n")
 
+    def prove(self, head: Head) -> None:
+        """It was asked just now: to hand it the same head again could take a later one of a copy away."""
+
+    def document(self) -> dict[str, object]:
+        return {"kind": "command", "command": list(self.command), "folder": str(self.folder)}
+
     def _run(self, act: str, ledger: str, content: str) -> str:
         try:
             ran = subprocess.run(
@@ -244,6 +305,27 @@ class CommandPlace:
         except (OSError, subprocess.SubprocessError):
             raise _unavailable(self.words) from None
         return ran.stdout
+
+
+def place_of(document: Mapping[str, Any]) -> HeadPlace:
+    """The second place that the ledger recorded, to ask it a last time."""
+    match document["kind"]:
+        case "file":
+            return FilePlace(Path(document["path"]))
+        case "append":
+            return AppendOnlyFile(Path(document["path"]))
+        case "database":
+            return DatabasePlace(str(document["url"]))
+        case _:
+            return CommandPlace(tuple(map(str, document["command"])), Path(document["folder"]))
+
+
+def _holds_ledger(connection: sql.Connection, ledger: str) -> bool:
+    """Whether a database is the ledger's own, by whatever address."""
+    if not sql.inspect(connection).has_table("ledger_head"):
+        return False
+    head = read_head(connection)
+    return head is not None and head.ledger == ledger
 
 
 def is_later(head: Head, known: tuple[Head, ...], words: str) -> bool:

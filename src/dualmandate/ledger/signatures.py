@@ -102,9 +102,10 @@ class Signers:
         if signature is None:
             if file is None:
                 return
+            article = "an" if role is Role.APPROVAL else "a"
             raise NotApproved(
                 f"the {role} by '{by}' is not signed",
-                why=f"the project names who may sign a {role}, and takes no name that is only typed",
+                why=f"the project names who may sign {article} {role}, and takes no name that is only typed",
                 instead="sign it: --sign KEY, with the ssh key that stands beside your name there",
                 where=Place(file=str(file)),
             )

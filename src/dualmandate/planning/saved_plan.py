@@ -175,7 +175,14 @@ def load_plan(path: str | Path) -> SavedPlan:
         beside = {file.parent / name: digest for name, digest in document.get("pages", {}).items()}
     except (KeyError, TypeError, ValueError, AttributeError, ZeroDivisionError, Refusal):
         raise _is_no("plan", file, "it lacks what a plan says", NAME_A_PLAN) from None
-    if not followed or document.get("shown") != _shown(document):
+    if "shown" not in document:
+        raise _is_no(
+            "plan that can be followed",
+            file,
+            "it was made by an earlier version, or lost the digest of what it shows",
+            "plan the program again: dualmandate plan PROGRAM.toml --out DIR",
+        )
+    if not followed or document["shown"] != _shown(document):
         raise _changed(file)
     for page, digest in beside.items():
         if page.is_file() and hashlib.sha256(page.read_bytes()).hexdigest() != digest:

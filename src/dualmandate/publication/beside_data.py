@@ -58,7 +58,8 @@ def keep_beside(ledger: Ledger, source: Source, release: str) -> None:
     if path is None:
         return
     try:
-        advance_anchor(path, ledger.head_of(release), mode=PUBLIC_MODE)  # a release says the same to everybody
+        # A release says the same to everybody. Of two copies of a ledger that come here at once, the second is refused.
+        advance_anchor(path, ledger.head_of(release), mode=PUBLIC_MODE, heed=lambda: heed_beside(ledger, source))
     except CannotWrite:
         return
 

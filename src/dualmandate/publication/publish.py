@@ -21,10 +21,10 @@ from dualmandate.ledger.books import STEPS
 from dualmandate.ledger.chain import RELEASE_FILE, found_head
 from dualmandate.ledger.durable import make_folders, sync_folder
 from dualmandate.population import Confidential
-from dualmandate.publication.beside_data import heed_beside, keep_beside, other_ledgers
 from dualmandate.publication.measuring import exact_totals, fingerprint, measure, tabulation_key
 from dualmandate.publication.release_folder import Standing, is_complete, write_measurements, write_release
 from dualmandate.publication.release_spec import ReleaseSpec
+from dualmandate.publication.reserving import heed_all, open_records, reserve
 from dualmandate.publication.sources import Source
 from dualmandate.publication.tabulating import Tabulated, check_readable, tabulate
 
@@ -51,11 +51,10 @@ def publish(
 ) -> Path:
     """Carry an approved order out, once; the folder of the release. Whatever can be refused is refused beforehand."""
     _check(order, source, ledger, out)
-    ledger.heed(path for folder in request.folders for path in folder.glob(f"*/{RELEASE_FILE}"))
-    beside = other_ledgers(ledger, source, [out, *request.folders], reason=request.other_ledger)
     spent = order.account, order.plan_digest, request.snapshot, order.charge, order.protection.unit
-    asked = Request(*spent, request.by, request.group, request.purpose, request.again, beside)
-    entry = ledger.reserve(asked if request.sign is None else ledger.sign_request(asked, request.sign))
+    asked = Request(*spent, request.by, request.group, request.purpose, request.again)
+    folders, other = [out, *request.folders], request.other_ledger
+    entry = reserve(ledger, source, asked, folders=folders, other_ledger=other, sign=request.sign)
     return _carry_out(_Work(order, source, ledger, out, request.by, progress), entry)
 
 
@@ -105,9 +104,7 @@ def _check(order: ReleaseSpec, source: Source, ledger: Ledger, out: Path) -> Non
         raise CannotWrite(
             f"'{out}' cannot be written", why="you may not write there", instead="name a folder you may write to"
         )
-    # A ledger restored from a backup does not know what was published since, and would publish it again.
-    ledger.heed(out.glob(f"*/{RELEASE_FILE}"))
-    heed_beside(ledger, source)
+    heed_all(ledger, source, [out])
 
 
 def _check_account(order: ReleaseSpec, ledger: Ledger) -> None:
@@ -126,8 +123,8 @@ def _carry_out(work: _Work, entry: ReleaseEntry) -> Path:
         _tidy(work)
         with _claimed(work.out, entry.name) as draft:
             _check_own(work.ledger, entry.name, final)
-            keep_beside(work.ledger, work.source, entry.name)
-            _reach(work, entry.name, ReleaseState.OPENED)
+            _check_active(work.ledger, entry.name)
+            open_records(work.ledger, work.source, entry.name, by=work.by)
             known = work.ledger.release(entry.name).written_digest
             if not is_complete(final, known):
                 digest = _make(work, entry, draft)

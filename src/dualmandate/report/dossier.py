@@ -75,9 +75,10 @@ def write_dossier(plan: Plan, directory: Path | str) -> tuple[Path, ...]:
     return tuple(written)
 
 
-def dossier_page(plan: Plan) -> str:
-    """The page alone, which holds its pictures."""
-    return _drawn(plan)[0]
+def dossier_texts(plan: Plan) -> dict[str, str]:
+    """The page, which holds its pictures, and the drawings beside it, by their names."""
+    page, drawn = _drawn(plan)
+    return {PAGE: page} | {f"{FIGURES}/{figure.name}.svg": figure.svg() for figure in drawn}
 
 
 def _drawn(plan: Plan) -> tuple[str, list[Figure]]:
