@@ -245,7 +245,22 @@ def changed(line: bytes, chance: random.Random) -> bytes:
     return line
 
 
-PIECES = [b'"', b'""', b",", b",,", b"\r", b"\x00", b"\xff", b"\xef\xbb\xbf", b"\xe9", "é".encode(), b" ", b"9" * 400, b"f", b""]
+PIECES = [
+    b'"',
+    b'""',
+    b",",
+    b",,",
+    b"\r",
+    b"\x00",
+    b"\xff",
+    b"\xef\xbb\xbf",
+    b"\xe9",
+    "é".encode(),
+    b" ",
+    b"9" * 400,
+    b"f",
+    b"",
+]
 
 
 @pytest.mark.parametrize("rules", [DROP, KEEP], ids=["left out", "missing"])

@@ -152,12 +152,9 @@ def _plain_line_loop(block: Any, begin: Any, delimiter: Any, places: Any, row: A
                 at += 1
         else:
             first = used = ends[place, row]
-            while at < block.size:
-                letter = block[at]
-                if letter == mark or letter == END:
-                    break
-                values[place, used] = letter
-                letters |= letter
+            while at < block.size and block[at] != mark and block[at] != END:
+                values[place, used] = block[at]
+                letters |= block[at]
                 used += 1
                 at += 1
             if column == places.size - 1 and used > first and block[at - 1] == RETURN:

@@ -323,12 +323,16 @@ def guarantee(
         beliefs = sentences(loss, protection, failure_probability=failure_probability)
     together = protection.records_together
     return Guarantee(
-        protected=_protected(protection),
-        indistinguishable=_indistinguishable(protection),
+        **promise(protection),
         not_protected=_not_protected(protection),
         losses=tuple(_group_loss(label, units, loss, units * together, failure_probability) for label, units in groups),
         beliefs=beliefs,
     )
+
+
+def promise(protection: Protection) -> dict[str, str]:
+    """Who is protected, and which files cannot be told apart: what holds whatever the loss is."""
+    return {"protected": _protected(protection), "indistinguishable": _indistinguishable(protection)}
 
 
 def _protected(protection: Protection) -> str:
