@@ -338,3 +338,21 @@ MADE: dict[str, Callable[[], pa.Array]] = {
 def test_clean_texts_stay_as_they_are(made: Callable[[], pa.Array]) -> None:
     batch = cleaned(cleaned(pa.record_batch({"word": made(), "number": pa.array([1, 2, None])})))
     assert batch.to_pydict() == {"word": ["a", None, "é"], "number": [1, 2, None], UNREADABLE: [False] * 3}
+
+
+@pytest.mark.postgres
+def test_numbers_that_are_none_in_postgres(postgres_url: str) -> None:
+    """Infinity and what is not a number are values of numeric and of floats there; a record keeps them to itself."""
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute(
+            "CREATE TABLE paid (pay numeric(6, 2), weight float8, wide numeric, note timestamp);"
+            "INSERT INTO paid VALUES (1, 1, 1, 'infinity'), ('NaN', 1, 1, NULL), (1, 'infinity', 1, '-infinity'), "
+            "(1, '-infinity', 1, NULL), (1, 'NaN', 1, NULL), (1, 1, 'Infinity', NULL), (1, 1, 'NaN', NULL), "
+            "(1, 1, repeat('9', 5000)::numeric, NULL)"
+        )
+    names = ("pay", "weight", "wide")
+    domain = Domain(tuple(Attribute.numbers(name, 0, 2) for name in names))
+    rules = Rules({name: AttributeRule(ValueRule.DROP, ValueRule.DROP) for name in names})
+    source = DatabaseTable("paid", postgres_url)
+    box = tabulate(source, domain, protection=Protection(), rules=rules, key=KEY).open_for("a test")
+    assert (box.histogram.total, box.records_read) == (1, 8)
