@@ -22,7 +22,7 @@ from xdist.scheduler import LoadScopeScheduling
 from system_parts import PARTS, line_to_paste, missing
 
 NOT_RUN, TOLD, TRIED = "not run", "told", "tried"
-LANDED = re.compile(r"\b(\d+) landed\b")
+LANDED = re.compile(r"\b(\d+) (?:landed|programs)\b")
 COUNTS = "DUALMANDATE_COUNTS"  # where a run writes what each test tried, for the page of promises
 QUIET_BROWSER = [
     "--disable-background-networking",
@@ -122,7 +122,7 @@ def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] 
 
 
 class Tell(Protocol):
-    """Says what a suite counted, and how many cases it tried; kills count where they landed."""
+    """Says what a suite counted, and how many cases it tried, if its words ("7 landed", "7 programs") do not."""
 
     def __call__(self, words: str, tried: int | None = None) -> None:
         """In the summary of the run, with its time."""
@@ -143,6 +143,11 @@ def tell(request: pytest.FixtureRequest) -> Tell:
     return told
 
 
+def _examples(name: str, value: object) -> list[str]:
+    """How many examples hypothesis says that it tried."""
+    return re.findall(r"(\d+) passing examples", str(value)) if name.startswith("hypothesis-statistics-") else []
+
+
 def counts_of(reports: Iterable[pytest.TestReport]) -> dict[str, dict[str, int]]:
     """What each test function tried, over all its cases: what it told, else one a case; and what did not pass."""
     found: dict[str, dict[str, int]] = {}
@@ -152,6 +157,7 @@ def counts_of(reports: Iterable[pytest.TestReport]) -> dict[str, dict[str, int]]
             count["wrong"] += 1
         elif report.when == "call":
             told = [int(value) for name, value in report.user_properties if name == TRIED]
+            told += [int(number) for name, value in report.user_properties for number in _examples(name, value)]
             count["tried"] += sum(told) if told else 1
             count["cases"] += 1
     return found

@@ -28,6 +28,7 @@ from tests.publication.crashes import town
 from tests.structures import reshaped, restructured
 from tests.survey import surveys
 
+from dualmandate.apps import doctor
 from dualmandate.apps.following import first_difference
 from dualmandate.planning.saved_plan import with_pages
 
@@ -100,6 +101,13 @@ KINDS: dict[str, tuple[Sequence[str], Sequence[tuple[str, ...]]]] = {
 }
 
 
+@pytest.fixture(autouse=True)
+def _no_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What `doctor` finds on the machine is not looked for each time."""
+    monkeypatch.setattr(doctor, "installed_distributions", tuple)
+    monkeypatch.setattr(doctor, "_program", lambda name, *_, **__: doctor.SystemProgram(name, None, None, "tests"))
+
+
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A good file of each kind, with what it needs beside it."""
@@ -131,8 +139,11 @@ def files_of(home: Path, kind: str) -> Sequence[str]:
 
 
 def copied(home: Path, folder: Path, kind: str, project: str) -> None:
-    """A copy of it all; a project's ledger keeps its head in a second place, which is one of this machine."""
-    shutil.copytree(home, folder)
+    """A copy of what the commands read; a project's ledger keeps its head in a second place, which stands here."""
+    folder.mkdir()
+    for name in {"release": ("released", "other"), "tables": ("block",)}.get(kind, (project,)):
+        shutil.copytree(home / name, folder / name)
+    shutil.copy(home / "records.csv", folder)
     if kind == "project":
         town.done(folder / project, "ledger", "anchor", "--by", "Ann")
 
@@ -194,7 +205,7 @@ def trial(home: Path, folder: Path, seed: int) -> tuple[str, list[str]]:
     wrong += [f"seed {seed}, {file}: {path} sings" for path in made if _sings(path)]
     if kind == "project":
         wrong += [f"seed {seed}, {file}: {words}" for words in _spent_in(folder / project, statuses[-1])]
-    else:
+    elif kind in ("program", "plan"):
         wrong += [f"seed {seed}, {file}: {words}" for words in _spent(folder / "town")]
     shutil.rmtree(folder)
     return f"{kind} {'done' if statuses[-1] == 0 else 'refused'}", wrong
@@ -240,7 +251,7 @@ def test_the_files_are_good_before(kind: str, home: Path, tmp_path: Path) -> Non
     """Else every change would be refused for another reason."""
     for file in dict.fromkeys(files_of(home, kind)):
         folder = tmp_path / "home"
-        copied(home, folder, kind, OFFICE)
+        copied(home, folder, kind, Path(file).parts[0])
         place = folder / OFFICE if kind == "project" else folder
         for words in KINDS[kind][1]:
             status, said = town.typed(place, *(word.format(folder=Path(file).parent) for word in words))

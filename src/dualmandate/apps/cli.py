@@ -512,7 +512,7 @@ def doctor(json: Json = False) -> None:
 
     output = Output(json)
     with output.progress("examining"):
-        examination = examine(Path.cwd())
+        examination = examine(Path.cwd(), every_file=json)
     output.tell(examination)
 
 
