@@ -350,7 +350,7 @@ class TinyProgram(RandomProgram):
             ]
         if self.totals > 1:
             found["records_changing_together"] = self.integer(2, 4)
-        elif self.totals == 0 and self.chance(0.4):  # records of a unit and exact totals do not go together
+        elif self.totals == 0 and self.chance(0.4):  # beside exact totals publishing refuses an identifier
             found |= {"identifier": "name", "most_records_per_unit": self.integer(1, 3)}
         return found
 

@@ -79,6 +79,9 @@ DIAGONAL = tuple(StructuralZero.of({"a": str(level), "b": str(level)}) for level
         (domain_of(2, 2, 2), margins("a", "b", "c"), 2),
         (domain_of(2, 2, 2), margins("ab", "bc"), 2),
         (domain_of(2, 2, 2), margins("ab", "c"), 2),
+        (domain_of(3, 2), margins("a", "b", "ab"), 1),  # every cell is known: nothing can change
+        (domain_of(3, 2, 2), margins("a", "ab", "b"), 1),  # a and b are known of everybody, and c changes alone
+        (domain_of(2, 1, 2), margins("a", "c", "ab", "bc"), 2),
         (domain_of(2, 2, 3), margins("ab", "ac", "bc"), 4),
         (domain_of(2, 3, 3), margins("ab", "ac", "bc"), 6),  # the Graver basis of 3 × 3, lifted (Sturmfels 1996)
         (domain_of(2, 2, 2, 2), margins("abc", "abd", "acd", "bcd"), 8),  # one move alone: the parity of all four

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from itertools import combinations_with_replacement, product
+from itertools import combinations, combinations_with_replacement, product
 from pathlib import Path
 from typing import Any
 
@@ -27,30 +27,29 @@ from numpy.typing import NDArray
 from dualmandate import load_release
 
 MOST_RECORDS = 4  # that change together and are written out, where totals are published exactly
+KINDS = (
+    "add-or-remove",
+    "replace-one",
+    "several records of a unit",
+    "several records of a unit, replaced",
+    "exact totals",
+    "exact totals that cross",
+    "sums",
+    "weights",
+    "hierarchies",
+    "hierarchies in exact totals",
+    "structural zeros",
+    "structural zeros beside exact totals",
+)
 Integers = NDArray[np.int64]
 Cell = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Written:
-    """A release, as its folder says it."""
+class Stated:
+    """Who is counted and what is published exactly, as a program file says it."""
 
-    folder: Path
-
-    @cached_property
-    def facts(self) -> dict[str, Any]:
-        return dict(json.loads((self.folder / "release.json").read_text(encoding="utf-8")))
-
-    @cached_property
-    def program(self) -> dict[str, Any]:
-        return tomllib.loads((self.folder / self.facts["program_file"]).read_text(encoding="utf-8"))
-
-    @property
-    def charge(self) -> Fraction:
-        """What one unit loses, as the guarantee says."""
-        return Fraction(self.facts["guarantee"]["losses"][0]["exact"])
-
-    # Who is counted.
+    program: dict[str, Any]
 
     @cached_property
     def levels(self) -> dict[str, list[str]]:
@@ -92,39 +91,40 @@ class Written:
         labels = tuple(self.label(cell, name) for name in total.get("by", []))
         return None if None in labels or not self.within(cell, total.get("where", {})) else labels
 
-    # What is measured.
+    @cached_property
+    def crossing(self) -> bool:
+        """Whether two groups that are counted exactly overlap, and neither holds the other."""
+        groups = [
+            {cell for cell in self._numbers if self.totals[cell][place] == group}
+            for place in range(len(self.program.get("invariants", [])))
+            for group in {told[place] for told in self.totals} - {None}
+        ]
+        return any(one & other and one - other and other - one for one, other in combinations(groups, 2))
 
     @cached_property
-    def rows(self) -> list[tuple[str, Fraction, Integers]]:
-        """Law, parameter and rows of each kind of noise; what a record of each cell adds to each row."""
-        release, shape, found = load_release(self.folder), [len(levels) for levels in self.levels.values()], []
-        for group in self.facts["groups"]:
-            columns = []
-            for cell in self.cells:
-                alone = np.zeros(shape, dtype=np.int64)
-                alone[cell] = 1
-                columns.append(release.measurement(group["name"]).rows.count(alone))
-            matrix = np.stack(columns, axis=1)
-            kinds = pq.read_table(self.folder / group["measurements"]).column("kind").to_numpy()
-            assert len(kinds) == len(matrix)
-            for kind, noise in enumerate(group["noises"]):
-                found.append((noise["law"], Fraction(noise["parameter"]), matrix[kinds == kind].astype(np.int64)))
-        return found
-
-    def losses(self, changes: Integers) -> list[Fraction]:
-        """What each change of a file costs, exactly: Σ|Δ|/scale, or Σ Δ²/(2σ²); shape of `changes` (changes, cells)."""
-        whole = math.lcm(*(2 * parameter.numerator for _, parameter, _ in self.rows))
-        sums = np.zeros(len(changes), dtype=object)
-        for law, parameter, matrix in self.rows:
-            moved = changes @ matrix.T
-            if law == "laplace":
-                cost, price = np.abs(moved).sum(axis=1), whole / parameter
-            else:
-                assert law == "gaussian"
-                cost, price = np.square(moved).sum(axis=1), whole / (2 * parameter)
-            assert price.denominator == 1
-            sums += cost.astype(object) * int(price)
-        return [Fraction(int(each), whole) for each in sums]
+    def kinds(self) -> set[str]:
+        """What gives a file neighbors, and a measured row its numbers, in one more way."""
+        population, totals = self.program["population"], self.program.get("invariants", [])
+        tables = self.program["workload"]
+        asked, held = ({name for each in some for name in (*each["by"], *each["where"])} for some in (tables, totals))
+        several, replaced = population.get("most_records_per_unit", 1) > 1, population["neighbors"] == "replace-one"
+        zeros = bool(population.get("structural_zeros"))
+        found = {
+            "add-or-remove": not replaced,
+            "replace-one": replaced and not totals,
+            "several records of a unit": several and not replaced,
+            "several records of a unit, replaced": several and replaced,
+            "exact totals": bool(totals) and not self.crossing,
+            "exact totals that cross": self.crossing,
+            "sums": any("sum_of" in table for table in tables),
+            "weights": any("weights" in table for table in tables),
+            "hierarchies": bool(asked & self.groupings.keys()),
+            "hierarchies in exact totals": bool(held & self.groupings.keys()),
+            "structural zeros": zeros and not totals,
+            "structural zeros beside exact totals": zeros and bool(totals),
+        }
+        assert tuple(found) == KINDS
+        return {name for name, there in found.items() if there}
 
     # Who is a neighbor.
 
@@ -133,6 +133,7 @@ class Written:
         population = self.program["population"]
         most = population.get("most_records_per_unit", 1)
         if self.program.get("invariants"):
+            assert most == 1  # refused: which records of a unit are left out would show in the totals
             yield from self._changes_within_totals(population.get("records_changing_together", 1))
             return
         for records in range(1, most + 1):
@@ -168,6 +169,58 @@ class Written:
 
     def _difference(self, coming: Counter[int], going: Counter[int]) -> tuple[int, ...]:
         return tuple(coming[cell] - going[cell] for cell in self._numbers)
+
+
+@dataclass(frozen=True)
+class Written(Stated):
+    """A release, as its folder says it."""
+
+    folder: Path
+    facts: dict[str, Any]
+
+    @classmethod
+    def of(cls, folder: Path) -> Written:
+        facts = json.loads((folder / "release.json").read_text(encoding="utf-8"))
+        return cls(tomllib.loads((folder / facts["program_file"]).read_text(encoding="utf-8")), folder, facts)
+
+    @property
+    def charge(self) -> Fraction:
+        """What one unit loses, as the guarantee says."""
+        return Fraction(self.facts["guarantee"]["losses"][0]["exact"])
+
+    # What is measured.
+
+    @cached_property
+    def rows(self) -> list[tuple[str, Fraction, Integers]]:
+        """Law, parameter and rows of each kind of noise; what a record of each cell adds to each row."""
+        release, shape, found = load_release(self.folder), [len(levels) for levels in self.levels.values()], []
+        for group in self.facts["groups"]:
+            columns = []
+            for cell in self.cells:
+                alone = np.zeros(shape, dtype=np.int64)
+                alone[cell] = 1
+                columns.append(release.measurement(group["name"]).rows.count(alone))
+            matrix = np.stack(columns, axis=1)
+            kinds = pq.read_table(self.folder / group["measurements"]).column("kind").to_numpy()
+            assert len(kinds) == len(matrix)
+            for kind, noise in enumerate(group["noises"]):
+                found.append((noise["law"], Fraction(noise["parameter"]), matrix[kinds == kind].astype(np.int64)))
+        return found
+
+    def losses(self, changes: Integers) -> list[Fraction]:
+        """What each change of a file costs, exactly: Σ|Δ|/scale, or Σ Δ²/(2σ²); shape of `changes` (changes, cells)."""
+        whole = math.lcm(*(2 * parameter.numerator for _, parameter, _ in self.rows))
+        sums = np.zeros(len(changes), dtype=object)
+        for law, parameter, matrix in self.rows:
+            moved = changes @ matrix.T
+            if law == "laplace":
+                cost, price = np.abs(moved).sum(axis=1), whole / parameter
+            else:
+                assert law == "gaussian"
+                cost, price = np.square(moved).sum(axis=1), whole / (2 * parameter)
+            assert price.denominator == 1
+            sums += cost.astype(object) * int(price)
+        return [Fraction(int(each), whole) for each in sums]
 
     @property
     def farthest(self) -> Fraction:

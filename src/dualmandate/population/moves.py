@@ -60,7 +60,10 @@ def together(domain: Domain, totals: Sequence[Labels], crossing: Iterable[tuple[
     pairs = frozenset(crossing)
     if not pairs:
         return Together(1, 1)
-    if not domain.structural_zeros and _chordal(totals):
+    margins = None if domain.structural_zeros else _margins(totals)
+    if margins is not None and len(margins) == 1:
+        return Together(1, 1)  # it decides the others: what crosses among them crosses nothing that is left
+    if margins is not None and _chordal(margins):
         return Together(2, 2)
     groups = _groups(domain, totals, None)
     found = Together(1, None) if groups is None else _of_groups(groups, pairs)
@@ -71,21 +74,31 @@ def together(domain: Domain, totals: Sequence[Labels], crossing: Iterable[tuple[
     return found if some is None else Together(max(found.least, _of_groups(some, pairs).least), None)
 
 
-def _chordal(totals: Sequence[Labels]) -> bool:
-    """Whether the totals are margins of whole attributes that form an acyclic hypergraph (Graham's reduction)."""
+def _margins(totals: Sequence[Labels]) -> list[set[int]] | None:
+    """The attributes of each total that no other holds; None where some is no margin of whole attributes."""
     seen: dict[int, Integers] = {}
     for labels in totals:
         for axis, groups in labels.items():
             known = seen.setdefault(axis, groups)
             if bool(np.any(groups < 0)) or not (known is groups or np.array_equal(known, groups)):
-                return False
-    edges = [set(labels) for labels in totals]
+                return None
+    one_group = {axis for axis, groups in seen.items() if not np.any(groups != groups[0])}
+    return _widest([set(labels) - one_group for labels in totals])
+
+
+def _chordal(margins: Sequence[set[int]]) -> bool:
+    """Whether margins form an acyclic hypergraph (Graham's reduction)."""
+    edges = list(margins)
     while True:
-        edges = [edge for place, edge in enumerate(edges) if not _inside(edge, place, edges)]
+        edges = _widest(edges)
         alone = {axis for edge in edges for axis in edge if sum(axis in other for other in edges) == 1}
         if not alone or len(edges) == 1:
             return len(edges) == 1
         edges = [edge - alone for edge in edges]
+
+
+def _widest(edges: Sequence[set[int]]) -> list[set[int]]:
+    return [edge for place, edge in enumerate(edges) if not _inside(edge, place, edges)]
 
 
 def _inside(edge: set[int], place: int, edges: Sequence[set[int]]) -> bool:

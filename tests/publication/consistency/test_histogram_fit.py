@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidRequest
 from dualmandate.population import Attribute, Domain
+from dualmandate.publication.consistency import histogram_fit
 from dualmandate.publication.consistency.histogram_fit import Atoms, _rounded, consistent_histogram
 from dualmandate.workload import Table, Tabulation, Workload, groups, identity, kron, marginals, prefix, stack, total
 
@@ -170,3 +171,33 @@ def test_amounts_that_cancel_are_fitted_too() -> None:
     found = consistent_histogram(sums, np.array([8.0, -3.0]), np.ones(2), public=files, totals=np.array([4, 4]))
     assert found.sum(axis=0).tolist() == [4, 4]
     assert np.asarray(sums.answers(found)).tolist() == [4, -3]  # in steps of 5; four people gain at most 4 of them
+
+
+def test_what_rounding_leaves_of_a_variance_holds_nothing() -> None:
+    """Exact margins decide their own numbers: a variance of 10⁻³⁰ instead of 0 made steps smaller without end."""
+    domain = Domain(tuple(Attribute.categories(name, ["0", "1", "2"]) for name in "ab"))
+    asked = Workload.from_tabulations(domain, [Tabulation("cells", by=("a", "b")), Tabulation("rows", by=("a",))])
+    margins = Workload.from_tabulations(domain, [Tabulation("rows", by=("a",)), Tabulation("columns", by=("b",))])
+    totals = np.array([2, 4, 0, 4, 0, 2])
+    draws = np.random.default_rng(15)
+    for _ in range(10):
+        estimates = np.concatenate([draws.normal(0, 2, 9), totals[:3] + draws.normal(0, 1e-15, 3)])
+        wide = np.full(9, 1.2)
+        left, none = (
+            consistent_histogram(
+                asked, estimates, np.concatenate([wide, narrow]), public=margins, totals=totals, possible=None
+            )
+            for narrow in (np.array([3e-30, 1e-30, 5e-30]), np.zeros(3))
+        )
+        assert left.tolist() == none.tolist()
+        assert np.asarray(margins.answers(left)).tolist() == totals.tolist()
+
+
+def test_steps_that_never_prove_short_enough_come_to_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    domain = Domain((Attribute.categories("a", ["0", "1"]),))
+    asked = Workload.from_tabulations(domain, [Tabulation("cells", by=("a",))])
+    lost = iter(range(10**6))
+    monkeypatch.setattr(histogram_fit._Fit, "loss", lambda *_: float(next(lost)) ** 2)  # always more than promised
+    found = consistent_histogram(asked, np.array([3.0, 4.0]), np.ones(2))
+    assert found.shape == (2,)
+    assert next(lost) < 10 * histogram_fit.MOST_HALVINGS

@@ -476,6 +476,9 @@ def whole_rows(residuals: Residuals, norm: Norm) -> IntegerRows:
     least = residuals.sensitivity(norm) ** 2 * rounding.noise
     if residuals.part.public:
         least = error(*rounding.rounded(MOST_BITS))
+        if least == 0:  # totals that cross leave no record a place to go alone: together, any may go anywhere
+            labels = None
+            least = error(*rounding.rounded(MOST_BITS))
     bits, ratio = FEWEST_BITS, math.inf
     while bits <= MOST_BITS:
         found, noise = rounding.rounded(bits)

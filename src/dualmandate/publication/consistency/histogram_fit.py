@@ -32,6 +32,8 @@ FIRST_LOOK = 256  # After so many steps, and each time that there are a quarter 
 NEAR = 1e-4  # They are where the last of them changed no number by more than this, in standard errors.
 ROUGH = 1e-2  # The same, where moves of single records follow and settle the rest.
 PROBE = 2019  # where the uneven vector is drawn from
+MOST_HALVINGS = 60  # Steps are halved so often in all; then they are lost in rounding, and what was found stays.
+DECIDED = 1e-24  # A variance that is less, of the largest, is what rounding left of one that is 0.
 LEAST_STEEP = 1e-9  # Cells are taken to be at least so steep, of the steepest.
 _MOST_SHIFTS = 100  # At most so many Newton steps find the shifts of atoms.
 _NEAR_TOTAL = 1e-10  # Totals of atoms are met to this, relative.
@@ -86,7 +88,8 @@ def consistent_histogram(
 ) -> Integers:
     """Non-negative whole counts, in the shape of the domain, whose tables are near the estimates.
 
-    `estimates` and `variances` have one number a query; a variance of 0 or ∞ leaves its query out. `totals` are the
+    `estimates` and `variances` have one number a query; a variance of 0 or ∞ leaves its query out: exact totals hold
+    what they decide, and a weight of 10³⁰ would hold nothing but the last digit of a float. `totals` are the
     exact answers of `public`, whose tables each count disjoint groups; `possible` says where records can be.
     """
     if estimates.shape != (workload.query_count,) or variances.shape != estimates.shape:
@@ -95,7 +98,8 @@ def consistent_histogram(
             why="each query has one of both",
             instead="stack the tables in their order",
         )
-    usable = (variances > 0) & np.isfinite(variances)
+    finite = np.isfinite(variances)
+    usable = finite & (variances > DECIDED * np.max(variances, where=finite, initial=0.0))
     fit = _Fit(workload, estimates, np.where(usable, 1 / np.where(usable, variances, 1.0), 0.0))
     held = np.ones(workload.domain.size, dtype=np.bool_) if possible is None else possible.reshape(-1)
     atoms = _atoms(fit, held, public, totals)
@@ -116,7 +120,7 @@ def _nearest(fit: _Fit, atoms: Atoms, *, near: float) -> Floats:
     shifts = np.zeros(1 if atoms.totals is None else atoms.totals.size)
     ease = _ease(fit)
     x = atoms.project(np.full(atoms.labels.size, _level(fit)), shifts, ease)
-    momentum = 1.0
+    momentum, halvings = 1.0, 0
     answers = ahead_answers = fit.answers(x)
     ahead, before, look = x, answers, FIRST_LOOK
     roots = np.sqrt(fit.weights)
@@ -128,7 +132,9 @@ def _nearest(fit: _Fit, atoms: Atoms, *, near: float) -> Floats:
             promised = fit.loss(ahead_answers) + np.dot(gradient, step) + 0.5 * np.dot(step, step / ease)
             if fit.loss(new_answers) <= promised * (1 + 1e-12) + 1e-12:
                 break
-            ease /= 2
+            if halvings == MOST_HALVINGS:
+                return x
+            ease, halvings = ease / 2, halvings + 1
         change = new_answers - answers
         turned = np.dot((ahead - new) / ease, new - x) > 0  # the momentum points uphill: start it anew
         following = 1.0 if turned else (1 + np.sqrt(1 + 4 * momentum**2)) / 2
