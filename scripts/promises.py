@@ -103,8 +103,8 @@ def merged(
     """The counts with those of a run, where everything passed; only of tests that are promised."""
     found = {test.node: dict(counted[test.node]) for test in tests() if test.node in counted}
     for test in tests():
-        if test.node in run and run[test.node]["cases"]:
-            if run[test.node]["wrong"]:
+        if test.node in run:
+            if run[test.node]["wrong"] or not run[test.node]["cases"]:
                 raise SystemExit(f"promises: {test.node} did not pass: a promise that is broken is not written down")
             found[test.node] = {"tried": run[test.node]["tried"], "date": date}
     return found
