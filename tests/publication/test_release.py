@@ -350,6 +350,11 @@ class TestAltered:
             (("tables", 0, "estimates"), 7),
             (("tables", 0), []),
             (("account",), {}),
+            (("signatures",), {"approvals": []}),
+            (("signatures",), {"approvals": [{"by": "Ann"}], "publication": {"by": None, "key": None}}),
+            (("signatures",), {"approvals": [], "publication": {"by": None, "key": 7}}),
+            (("estimated_together",), "yes"),
+            (("files", "a\x00b"), "00"),
         ],
     )
     def test_what_every_release_says_is_there(self, copy: Path, place: tuple[Any, ...], value: object) -> None:
