@@ -5,6 +5,7 @@ WORKERS ?= 2
 ARGS ?=
 BIN := .venv/bin
 # One thread of linear algebra a worker: threads of busy workers wait for each other.
+FULL := DUALMANDATE_KILLS=full DUALMANDATE_PROGRAMS=5000 DUALMANDATE_MUTATIONS=2000 DUALMANDATE_CHECKED=1000
 PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(WORKERS)
 
 .DEFAULT_GOAL := help
@@ -38,14 +39,12 @@ format: setup ## lay the code out as `make check` wants it
 	@$(BIN)/ruff check --fix
 	@$(BIN)/ruff format
 
-bench: ## the benchmarks beside the peers that are installed; without ARGS=NAME also every kill, 5,000 random programs, 4,000 mutated files, 1,000 charges
+bench: ## the benchmarks beside the peers that are installed; without ARGS=NAME also every promise with its full numbers, and their page
 	@$(PYTHON) scripts/system_parts.py
 	@$(PYTHON) scripts/environment.py test
 	@$(BIN)/dualmandate benchmark $(ARGS)
-	@$(if $(ARGS),,DUALMANDATE_KILLS=full $(PYTEST) tests/publication/crashes)
-	@$(if $(ARGS),,DUALMANDATE_PROGRAMS=5000 $(PYTEST) tests/planning/test_random_programs.py)
-	@$(if $(ARGS),,DUALMANDATE_MUTATIONS=2000 $(PYTEST) tests/apps/test_mutated_files.py tests/publication/test_mutated_sources.py)
-	@$(if $(ARGS),,DUALMANDATE_CHECKED=1000 $(PYTEST) tests/publication/test_brute_force.py)
+	@$(if $(ARGS),,$(FULL) DUALMANDATE_COUNTS=.counts.json $(PYTEST) $$($(BIN)/python scripts/promises.py tests))
+	@$(if $(ARGS),,$(BIN)/python scripts/promises.py write .counts.json)
 
 docs: setup ## every link of the docs resolves, every code block runs
 	@$(BIN)/python -m pytest tests/docs $(ARGS)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import hmac
+import json
 import os
 import re
 import secrets
 import shutil
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 import pytest
@@ -20,7 +21,9 @@ from xdist.scheduler import LoadScopeScheduling
 
 from system_parts import PARTS, line_to_paste, missing
 
-NOT_RUN, TOLD = "not run", "told"
+NOT_RUN, TOLD, TRIED = "not run", "told", "tried"
+LANDED = re.compile(r"\b(\d+) (?:landed|programs)\b")
+COUNTS = "DUALMANDATE_COUNTS"  # where a run writes what each test tried, for the page of promises
 QUIET_BROWSER = [
     "--disable-background-networking",
     "--disable-component-update",
@@ -118,19 +121,53 @@ def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] 
     return (NOT_RUN, "N", "NOT RUN") if report.when == "setup" and reason_not_run(report) else None
 
 
+class Tell(Protocol):
+    """Says what a suite counted, and how many cases it tried, if its words ("7 landed", "7 programs") do not."""
+
+    def __call__(self, words: str, tried: int | None = None) -> None:
+        """In the summary of the run, with its time."""
+
+
 @pytest.fixture
-def tell(request: pytest.FixtureRequest) -> Callable[[str], None]:
+def tell(request: pytest.FixtureRequest) -> Tell:
     """Say what a suite counted, in the summary of the run; its time is added."""
     began = time.monotonic()
 
-    def told(words: str) -> None:
+    def told(words: str, tried: int | None = None) -> None:
         request.node.user_properties.append((TOLD, f"{words} in {time.monotonic() - began:.1f} s"))
+        if tried is None and (landed := LANDED.search(words)):
+            tried = int(landed[1])
+        if tried is not None:
+            request.node.user_properties.append((TRIED, tried))
 
     return told
 
 
+def _examples(name: str, value: object) -> list[str]:
+    """How many examples hypothesis says that it tried."""
+    return re.findall(r"(\d+) passing examples", str(value)) if name.startswith("hypothesis-statistics-") else []
+
+
+def counts_of(reports: Iterable[pytest.TestReport]) -> dict[str, dict[str, int]]:
+    """What each test function tried, over all its cases: what it told, else one a case; and what did not pass."""
+    found: dict[str, dict[str, int]] = {}
+    for report in reports:
+        count = found.setdefault(report.nodeid.partition("[")[0], {"tried": 0, "cases": 0, "wrong": 0})
+        if report.outcome != "passed":
+            count["wrong"] += 1
+        elif report.when == "call":
+            told = [int(value) for name, value in report.user_properties if name == TRIED]
+            told += [int(number) for name, value in report.user_properties for number in _examples(name, value)]
+            count["tried"] += sum(told) if told else 1
+            count["cases"] += 1
+    return found
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     heard = [report for reports in terminalreporter.stats.values() for report in reports]
+    if place := os.environ.get(COUNTS):
+        counts = counts_of(report for report in heard if isinstance(report, pytest.TestReport))
+        Path(place).write_text(json.dumps(counts, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     lines = [value for report in heard for name, value in getattr(report, "user_properties", ()) if name == TOLD]
     if lines:
         terminalreporter.section("suites")

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import base64
 import hashlib
 import os
 from importlib import metadata
@@ -35,10 +36,15 @@ def test_everything_is_reported_in_one_document(command: Command) -> None:
     assert len({each["name"].lower() for each in here}) == len(here) > len(document["packages"]) // 2
     [theirs] = [each for each in here if each["name"] == "numpy"]
     record = next(Path(str(each.locate())) for each in metadata.files("numpy") or () if each.name == "RECORD")
+    lines = [line.rpartition(",")[0] for line in record.read_text(encoding="utf-8").splitlines()]
+    theirs_alone = [line for line in lines if line.partition("=")[2] and not line.startswith("../")]
+    added = ("/INSTALLER", "/REQUESTED", "/uv_cache.json", ".pyc")
+    came = [line for line in theirs_alone if not line.partition(",")[0].endswith(added)]
     assert theirs == {
         "name": "numpy",
         "version": numpy["version"],
-        "sha256": hashlib.sha256(record.read_bytes()).hexdigest(),
+        "sha256": hashlib.sha256("\n".join(sorted(came)).encode()).hexdigest(),
+        "changed": [],
     }
     assert [program["name"] for program in document["programs"]] == ["Java", "PostgreSQL", "OpenSSH", "Chromium"]
     assert {setting["name"]: setting["source"] for setting in document["settings"]} == {
@@ -97,3 +103,67 @@ def test_a_broken_project_file_is_refused_with_its_place(command: Command, tmp_p
     outcome = command("doctor", "--json")
     assert outcome.status == 2
     assert outcome.document["where"]["line"] == 1
+
+
+def distribution(folder: Path, *, installer: str, code: str = "x = 1\n") -> Path:
+    """A small distribution as an installer leaves it, and its only module."""
+    info, module = folder / "small-1.0.dist-info", folder / "small.py"
+    info.mkdir(parents=True)
+    module.write_text(code, encoding="utf-8")
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: small\nVersion: 1.0\n", encoding="utf-8")
+    (info / "INSTALLER").write_text(installer, encoding="utf-8")
+    script = folder.parent / "bin" / f"small-{installer}"
+    script.parent.mkdir(exist_ok=True)
+    script.write_text(f"#!{folder}/python\n", encoding="utf-8")
+    rows = []
+    for path, name in (
+        *((path, path.relative_to(folder).as_posix()) for path in (module, *sorted(info.iterdir()))),
+        (script, f"../bin/{script.name}"),
+    ):
+        digest = base64.urlsafe_b64encode(hashlib.sha256(path.read_bytes()).digest()).rstrip(b"=").decode()
+        rows.append(f"{name},sha256={digest},{path.stat().st_size}\n")
+    (info / "RECORD").write_text("".join([*rows, "small-1.0.dist-info/RECORD,,\n"]), encoding="utf-8")
+    return module
+
+
+def small(folder: Path, monkeypatch: pytest.MonkeyPatch) -> doctor.InstalledDistribution:
+    with monkeypatch.context() as patch:
+        patch.setattr(metadata, "distributions", lambda: metadata.MetadataPathFinder.find_distributions(
+            metadata.DistributionFinder.Context(path=[str(folder)])
+        ))  # fmt: skip
+        [found] = doctor.installed_distributions()
+    return found
+
+
+def test_a_hash_is_of_what_came_and_not_of_who_installed_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, code in (("pip", "x = 1\n"), ("uv", "x = 1\n"), ("other", "x = 2\n")):
+        distribution(tmp_path / name, installer=name, code=code)
+    one, two, three = (small(tmp_path / name, monkeypatch) for name in ("pip", "uv", "other"))
+    assert one == two
+    assert one.changed == ()
+    assert three.sha256 != one.sha256
+
+
+def test_files_that_were_changed_after_they_were_installed_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = distribution(tmp_path / "here", installer="pip")
+    before = small(tmp_path / "here", monkeypatch)
+    module.write_text("x = 'a spy'\n", encoding="utf-8")
+    changed = small(tmp_path / "here", monkeypatch)
+    assert changed.sha256 == before.sha256  # what was installed
+    assert changed.changed == ("small.py",)
+    module.unlink()
+    assert small(tmp_path / "here", monkeypatch).changed == ("small.py",)
+    monkeypatch.setattr(doctor, "installed_distributions", lambda: (changed,))
+    assert "small: 1 files are not as installed" in doctor.examine(tmp_path, every_file=True).findings
+
+
+def test_a_link_to_sources_is_hashed_by_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    if any(doctor._is_code(file.as_posix()) for file in metadata.files("dualmandate") or ()):
+        return  # installed by itself: the list of its files is the one that counts
+    lines = doctor._own_files("dualmandate")
+    assert any(line.startswith("dualmandate/apps/doctor.py,sha256=") for line in lines)
+    before = doctor._installed(metadata.distribution("dualmandate"), "dualmandate").sha256
+    monkeypatch.setattr(doctor, "_own_files", lambda name: [*lines, "one more"])
+    assert doctor._installed(metadata.distribution("dualmandate"), "dualmandate").sha256 != before

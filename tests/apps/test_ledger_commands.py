@@ -625,3 +625,16 @@ def test_help_loads_nothing_heavy(words: list[str]) -> None:
     check = f"import sys; {run}; assert run(app, {words!r}) == 0; print([n for n in {heavy} if n in sys.modules])"
     ran = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True)
     assert ran.stdout.endswith("[]\n")
+
+
+@pytest.mark.parametrize(
+    "content", [None, b"{", b"[]", b'{"release": ["r000003"]}', b"\xff", b"[" * 100_000], ids=lambda c: str(c)[:24]
+)
+def test_a_release_that_cannot_be_read_is_not_reported(command: Command, project: Path, content: bytes | None) -> None:
+    opened(command)
+    folder = project / "release"
+    if content is not None:
+        folder.mkdir()
+        (folder / "release.json").write_bytes(content)
+    words = ("ledger", "report", "residents", "--failure-probability", "1e-10", "--release", folder)
+    refused(command, *words, code="invalid release")

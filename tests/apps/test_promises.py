@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from tests.conftest import Tell
 
 import dualmandate
 from dualmandate.apps.ledgers import find_ledger
@@ -134,7 +135,9 @@ def check_promise(command: Command, folder: Path, plan: dict[str, Any]) -> bool:
     return not together
 
 
-def test_every_plan_is_a_study_or_is_kept(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_plan_is_a_study_or_is_kept(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tell: Tell
+) -> None:
     monkeypatch.setattr("dualmandate.report.dossier.write_dossier", lambda plan, directory: ())
     draws, studies, kept = np.random.default_rng(13), 0, 0
     for number in range(PROGRAMS):
@@ -156,6 +159,7 @@ def test_every_plan_is_a_study_or_is_kept(command: Command, tmp_path: Path, monk
             studies += 1
         else:
             kept += check_promise(command, folder, plan)
+    tell(f"random programs through every door: {studies} studies, {kept} kept", tried=PROGRAMS)
     assert studies >= 6
     assert kept >= 12
 

@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from tests.conftest import Tell
 from tests.publication.towns import write_towns
 
 from dualmandate import load, load_release
@@ -177,7 +178,7 @@ def kept(sample: NDArray[np.float64], expected: float) -> bool:
 
 
 @pytest.mark.parametrize("case", list(cases()), ids=str)
-def test_a_plan_promises_what_its_release_states_and_its_noise_does(case: Case, tmp_path: Path) -> None:
+def test_a_plan_promises_what_its_release_states_and_its_noise_does(case: Case, tmp_path: Path, tell: Tell) -> None:
     plan = load(case.write(tmp_path)).plan()
     assert (plan.technology.noise, plan.technology.strategy) == (case.noise, case.strategy)
     promise = promised(plan)
@@ -191,6 +192,7 @@ def test_a_plan_promises_what_its_release_states_and_its_noise_does(case: Case, 
         stated = float(np.square(release.published(name).standard_errors).sum())
         assert stated == pytest.approx(error, rel=1e-9, abs=1e-15), name
         assert kept(sample[name], error), name
+    tell("promises of plans", tried=RELEASES)
 
 
 def test_tables_that_nest_are_estimated_from_all_of_them_and_never_worse_than_promised(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import warnings
 from pathlib import Path
 
 import pytest
+from tests.conftest import Tell
 from tests.random_programs import random_program
 
 import dualmandate
@@ -38,7 +39,7 @@ def plan_or_refuse(path: Path) -> bool:
 
 
 @pytest.mark.parametrize("batch", range(BATCHES))
-def test_a_program_plans_or_is_refused(batch: int, tmp_path: Path) -> None:
+def test_a_program_plans_or_is_refused(batch: int, tmp_path: Path, tell: Tell) -> None:
     path, planned = tmp_path / "program.toml", 0
     seeds = range(batch, PROGRAMS, BATCHES)
     for seed in seeds:
@@ -50,6 +51,7 @@ def test_a_program_plans_or_is_refused(batch: int, tmp_path: Path) -> None:
             except Exception as error:
                 error.add_note(f"the program of seed {seed}")
                 raise
+    tell(f"random programs: {planned} of {len(seeds)} planned", tried=len(seeds))
     assert planned >= len(seeds) / 5
 
 

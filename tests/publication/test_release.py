@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.conftest import Tell
 from tests.measured import direct, optimized, query_rows
 
 from dualmandate.errors import InvalidRelease, InvalidRequest, TooLarge, UnknownName
@@ -209,7 +210,7 @@ def test_intervals_rest_on_the_noise_of_the_estimate(noise: str, tmp_path: Path)
 
 
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
-def test_intervals_hold_their_promise(noise: str) -> None:
+def test_intervals_hold_their_promise(noise: str, tell: Tell) -> None:
     """400 releases of the same counts: single numbers, sums over a column, and a whole table at once."""
     group = groups(noise)[0]
     kinds, noises = group.rows.kinds().astype(np.int64), group.measurement.noises(group.loss)
@@ -222,6 +223,7 @@ def test_intervals_hold_their_promise(noise: str) -> None:
         found = interval_of(0.0, combination @ weights, kinds, noises)
         held = np.abs(answers @ combination - float(truth @ combination)) <= found.half_width
         assert 0.95 - 4 * 0.011 <= held.mean() <= min(1.0, found.probability + 0.03)
+    tell("releases whose intervals were counted", tried=len(answers))
 
 
 def test_an_interval_says_how_it_was_found(release: Release) -> None:
@@ -348,6 +350,11 @@ class TestAltered:
             (("tables", 0, "estimates"), 7),
             (("tables", 0), []),
             (("account",), {}),
+            (("signatures",), {"approvals": []}),
+            (("signatures",), {"approvals": [{"by": "Ann"}], "publication": {"by": None, "key": None}}),
+            (("signatures",), {"approvals": [], "publication": {"by": None, "key": 7}}),
+            (("estimated_together",), "yes"),
+            (("files", "a\x00b"), "00"),
         ],
     )
     def test_what_every_release_says_is_there(self, copy: Path, place: tuple[Any, ...], value: object) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -514,7 +515,7 @@ def doctor(json: Json = False) -> None:
 
     output = Output(json)
     with output.progress("examining"):
-        examination = examine(Path.cwd())
+        examination = examine(Path.cwd(), every_file=json)
     output.tell(examination)
 
 
@@ -546,6 +547,8 @@ def main() -> None:
     # Before numpy is loaded: threads of small products wait for each other, tenfold on a busy machine.
     for library in ("OPENBLAS", "MKL", "OMP"):
         os.environ.setdefault(f"{library}_NUM_THREADS", "1")
+    # A process that dies leaves no copy of its memory on the disk: records, keys and noise are in it.
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     from dualmandate.apps.output import run
 
     sys.exit(run(app, sys.argv[1:]))

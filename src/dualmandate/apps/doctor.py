@@ -8,9 +8,10 @@ import re
 import shutil
 import subprocess
 import sys
+from base64 import urlsafe_b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from hashlib import sha256
+from hashlib import file_digest, sha256
 from importlib import metadata
 from pathlib import Path
 
@@ -31,11 +32,15 @@ class Package:
 
 @dataclass(frozen=True)
 class InstalledDistribution:
-    """A distribution that lies in this environment, with the SHA-256 of the list of its files and of their hashes."""
+    """A distribution that lies in this environment, as it was locked when it was installed, and as it lies there now.
+
+    The SHA-256 is over what came with it: whoever installs the same file has the same, with any installer, anywhere.
+    """
 
     name: str
     version: str
-    sha256: str | None  # None: it was installed without such a list
+    sha256: str | None  # None: it was installed without a list of its files
+    changed: tuple[str, ...] | None  # files that are not as they were installed; None: without such a list
 
 
 @dataclass(frozen=True)
@@ -56,7 +61,7 @@ class Examination:
     python: str
     system: str
     packages: tuple[Package, ...]
-    installed: tuple[InstalledDistribution, ...]
+    installed: tuple[InstalledDistribution, ...]  # none where they were not asked for
     programs: tuple[SystemProgram, ...]
     project: str | None
     settings: tuple[Setting, ...]
@@ -67,7 +72,7 @@ class Examination:
         lines += _columns(
             [(p.name, p.version or "not installed", f"extra '{p.extra}'" if p.extra else "") for p in self.packages]
         )
-        lines += ["", f"{len(self.installed)} distributions are installed; --json lists them, each with its hash"]
+        lines += ["", "what is installed, each distribution with its hash and files that were changed: --json lists it"]
         lines += ["", "programs of the system"]
         lines += _columns([(p.name, p.version or "not found", p.used_for) for p in self.programs])
         lines += ["", f"settings (project: {self.project or 'none, no dualmandate.toml here or above'})"]
@@ -81,20 +86,22 @@ class Examination:
         return DoctorDocument.made_of(self).as_json()
 
 
-def examine(start: Path) -> Examination:
-    """Look at this environment, from the folder `start`."""
+def examine(start: Path, *, every_file: bool = False) -> Examination:
+    """Look at this environment, from the folder `start`; at every file that is installed if that is asked for."""
     packages = tuple(_packages())
     programs = tuple(_programs())
+    installed = installed_distributions() if every_file else ()
+    changed = [f"{each.name}: {len(each.changed)} files are not as installed" for each in installed if each.changed]
     return Examination(
         version=metadata.version("dualmandate"),
         python=platform.python_version(),
         system=f"{platform.system()} {platform.machine()}",
         packages=packages,
-        installed=installed_distributions(),
+        installed=installed,
         programs=programs,
         project=str(project) if (project := project_folder(start)) else None,
         settings=tuple(_without_password(setting) for setting in settings(start, {}).values()),
-        findings=tuple(_findings(packages, programs)),
+        findings=(*_findings(packages, programs), *changed),
     )
 
 
@@ -118,14 +125,61 @@ def _packages() -> list[Package]:
 
 
 def installed_distributions() -> tuple[InstalledDistribution, ...]:
-    """Everything that can be imported from here, in the order of names: what a report of a weakness needs."""
+    """Everything that can be imported from here, in the order of names: what a report of a weakness needs.
+
+    Every file is read, some seconds for two gigabytes.
+    """
     found: dict[str, InstalledDistribution] = {}
     for each in metadata.distributions():
-        name, record = each.metadata["Name"], each.read_text("RECORD")
-        if name:  # the first on the path is the one that is imported
-            digest = None if record is None else sha256(record.encode()).hexdigest()
-            found.setdefault(re.sub(r"[-_.]+", "-", name).lower(), InstalledDistribution(name, each.version, digest))
+        name = each.metadata["Name"]
+        key = re.sub(r"[-_.]+", "-", name or "").lower()
+        if key and key not in found:  # the first on the path is the one that is imported
+            found[key] = _installed(each, name)
     return tuple(found[name] for name in sorted(found))
+
+
+def _installed(each: metadata.Distribution, name: str) -> InstalledDistribution:
+    if each.read_text("RECORD") is None:
+        return InstalledDistribution(name, each.version, None, None)
+    listed = [(file.as_posix(), file) for file in each.files or () if file.hash is not None]
+    lines = [f"{path},{file.hash.mode}={file.hash.value}" for path, file in listed if file.hash and _came_along(path)]
+    if not any(_is_code(path) for path, _ in listed):  # installed as a link to its sources
+        lines += _own_files(name)
+    changed = [path for path, file in listed if _digest(file) != (file.hash and file.hash.value)]
+    digest = sha256("\n".join(sorted(lines)).encode()).hexdigest()
+    return InstalledDistribution(name, each.version, digest, tuple(sorted(changed)))
+
+
+def _came_along(path: str) -> bool:
+    """Whether a file is of the distribution itself: installers add their own, and scripts that name their folder."""
+    added = ("INSTALLER", "REQUESTED", "RECORD", "direct_url.json", "uv_cache.json", "uv_build.json")
+    return not path.startswith("../") and Path(path).suffix != ".pyc" and Path(path).name not in added
+
+
+def _is_code(path: str) -> bool:
+    return Path(path).suffix in (".py", ".so", ".pyi") and not Path(path).name.startswith("_editable_")
+
+
+def _own_files(name: str) -> list[str]:
+    """The files of this very package, where its distribution only points to them."""
+    if name != "dualmandate":
+        return []
+    folder = Path(__file__).parents[1]
+    files = [path for path in folder.rglob("*") if path.is_file() and path.suffix != ".pyc"]
+    return [f"{path.relative_to(folder.parent).as_posix()},sha256={_file_digest(path, 'sha256')}" for path in files]
+
+
+def _digest(file: metadata.PackagePath) -> str | None:
+    return None if file.hash is None else _file_digest(Path(str(file.locate())), file.hash.mode)
+
+
+def _file_digest(path: Path, algorithm: str) -> str | None:
+    """A digest as lists of installed files write it; None for a file that is gone or that nobody may read."""
+    try:
+        with path.open("rb") as opened:
+            return urlsafe_b64encode(file_digest(opened, algorithm).digest()).rstrip(b"=").decode()
+    except (OSError, ValueError):
+        return None
 
 
 def _version(name: str) -> str | None:

@@ -5,10 +5,8 @@ from __future__ import annotations
 import errno
 import json
 import os
-import shutil
-import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from dualmandate.errors import CannotWrite, InvalidFile, Place
@@ -43,6 +41,7 @@ def check_writable(directory: Path) -> None:
 
 
 OWNER_FILE, OWNER_FOLDER = 0o600, 0o700
+DRAFT, BEGUN = ".dualmandate-draft-", ".dualmandate-begun-"
 
 
 def check_private(directory: Path) -> None:
@@ -61,23 +60,25 @@ def written_whole(directory: Path, *, private: bool = False) -> Iterator[Path]:
     """A folder to write into, moved to `directory` at the end; on any refusal, bug or interruption it is gone.
 
     Files of the same name are replaced one by one, each whole; other files in `directory` stay. What is `private` is
-    for its owner alone, files and folders.
+    for its owner alone, files and folders. What a killed process left of such a folder is removed by the next one.
     """
+    from dualmandate.publication.wall import private_folder, remove_left_behind
+
     check_writable(directory)
-    try:
-        # beside what it becomes: a move within one disk is a rename
-        draft = Path(tempfile.mkdtemp(prefix=".dualmandate-", dir=_nearest_standing(directory)))
-    except OSError as error:
-        raise CannotWrite.because(error, directory) from None
-    try:
-        yield draft
-        _move(draft, directory, private=private)
-    except OSError as error:
-        if error.errno in DISK_ERRORS:
+    remove_left_behind(directory.absolute().parent, DRAFT, BEGUN)  # of one that was killed before the folder stood
+    with ExitStack() as held:
+        try:
+            # beside what it becomes: a move within one disk is a rename
+            draft = held.enter_context(private_folder(_nearest_standing(directory), DRAFT, BEGUN))
+        except OSError as error:
             raise CannotWrite.because(error, directory) from None
-        raise
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
+        try:
+            yield draft
+            _move(draft, directory, private=private)
+        except OSError as error:
+            if error.errno in DISK_ERRORS:
+                raise CannotWrite.because(error, directory) from None
+            raise
 
 
 def write_files(files: Mapping[str, str | bytes], folder: Path) -> None:
@@ -116,7 +117,7 @@ def _move(draft: Path, directory: Path, *, private: bool) -> None:
     for path in sorted(draft.rglob("*")):
         target = directory / path.relative_to(draft)
         if path.is_dir():
-            target.mkdir(exist_ok=True)
+            target.mkdir(exist_ok=True, mode=OWNER_FOLDER if private else 0o777)
         else:
             path.replace(target)
 

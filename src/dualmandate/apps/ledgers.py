@@ -259,7 +259,7 @@ def check_releases(ledger: Ledger, files: Sequence[Path]) -> tuple[str, ...]:
     known = {release.name: release for release in ledger.releases()}
     found: list[str] = []
     for file in files:
-        name = json.loads(file.read_text("utf-8")).get("release")
+        name = _release_named(file)
         if file.name != RELEASE_FILE or name is None:
             continue
         if name not in known or not is_complete(file.parent, known[name].written_digest):
@@ -269,8 +269,25 @@ def check_releases(ledger: Ledger, files: Sequence[Path]) -> tuple[str, ...]:
                 instead="put the release back as it was published",
                 where=Place(file=str(file)),
             )
-        found.append(str(name))
+        found.append(name)
     return tuple(found)
+
+
+def _release_named(file: Path) -> str | None:
+    """Which release a file with a head of the ledger is of; None of an anchor."""
+    try:
+        document = json.loads(file.read_bytes())
+        name = document.get("release")
+    except (OSError, ValueError, AttributeError, RecursionError):
+        document, name = None, None
+    if document is None or not (name is None or isinstance(name, str)):
+        raise InvalidRelease(
+            f"'{file}' cannot be read",
+            why="it is not there, or is neither an anchor nor what a release says of itself",
+            instead="name an anchor, a release, or a folder of releases",
+            where=Place(file=str(file)),
+        )
+    return name
 
 
 def person(by: str | None) -> str:

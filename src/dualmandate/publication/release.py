@@ -368,6 +368,7 @@ def _facts(folder: Path) -> dict[str, Any]:
         if facts["schema"] != RELEASE_SCHEMA or not isinstance(facts["files"], dict):
             raise ValueError
         _check_form(facts, FORM)
+        _check_form(facts, {key: form for key, form in IF_ANY.items() if key in facts})
     except (OSError, ValueError, KeyError, TypeError, ArithmeticError, RecursionError):
         raise _unreadable(folder) from None
     return dict(facts)
@@ -383,6 +384,9 @@ def _check_form(found: Any, form: Any) -> None:
             raise TypeError
         for each in found:
             _check_form(each, form[0])
+    elif isinstance(form, tuple):
+        if type(found) not in form:
+            raise TypeError
     elif isinstance(form, re.Pattern):
         if form.fullmatch(found) is None:
             raise ValueError
@@ -411,6 +415,13 @@ FORM = {
     ],
     "tables": [{"name": str, "unit": str, "columns": [str], "cells": int, "exact": bool, "estimates": str}],
 }
+PERSON = {"by": (str, type(None)), "key": (str, type(None))}
+IF_ANY = {  # what releases of some versions or programs say
+    "signatures": {"approvals": [PERSON], "publication": PERSON},
+    "ratios": [{"name": str}],
+    "program_file": str,
+    "estimated_together": bool,
+}
 
 
 def _check_file(folder: Path, name: str, digest: str) -> None:
@@ -420,7 +431,7 @@ def _check_file(folder: Path, name: str, digest: str) -> None:
         try:
             with file.open("rb") as opened:
                 found = hashlib.file_digest(opened, "sha256").hexdigest()
-        except OSError:
+        except (OSError, ValueError):  # a name that no file can have
             found = None
     if found is None or found != digest:
         why = f"'{name}' is missing, or was changed since it was written: its digest is not the one in {RELEASE_FILE}"

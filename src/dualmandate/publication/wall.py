@@ -73,15 +73,17 @@ def connected(*, threads: int | None = None) -> Iterator[duckdb.DuckDBPyConnecti
 
 @contextmanager
 def spill_folder() -> Iterator[Path]:
+    """A folder for what memory does not hold; what killed processes spilled is removed first."""
+    with private_folder(Path(tempfile.gettempdir()), SPILL, BEGUN) as folder:
+        yield folder
+
+
+@contextmanager
+def private_folder(parent: Path, named: str, begun_as: str) -> Iterator[Path]:
     """A folder only its owner can enter, held while it is used; those that killed processes left are removed first."""
-    temporary = Path(tempfile.gettempdir())
-    for left in (*temporary.glob(f"{SPILL}*"), *temporary.glob(f"{BEGUN}*")):
-        with suppress(OSError), _held(left) as state:
-            old = time.time() - state.st_mtime > SECONDS_TO_BEGIN
-            if state.st_uid == os.geteuid() and (old or left.name.startswith(SPILL)):
-                shutil.rmtree(left)
-    begun = Path(tempfile.mkdtemp(prefix=BEGUN))
-    folder = begun.with_name(begun.name.replace(BEGUN, SPILL))
+    remove_left_behind(parent, named, begun_as)
+    begun = Path(tempfile.mkdtemp(prefix=begun_as, dir=parent))
+    folder = begun.with_name(begun.name.replace(begun_as, named))
     try:
         with _held(begun):
             begun.rename(folder)  # whoever finds it under this name finds it held
@@ -89,6 +91,15 @@ def spill_folder() -> Iterator[Path]:
     finally:
         shutil.rmtree(begun, ignore_errors=True)
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def remove_left_behind(parent: Path, named: str, begun_as: str) -> None:
+    """Remove private folders that nobody holds any more."""
+    for left in (*parent.glob(f"{named}*"), *parent.glob(f"{begun_as}*")):
+        with suppress(OSError), _held(left) as state:
+            old = time.time() - state.st_mtime > SECONDS_TO_BEGIN
+            if state.st_uid == os.geteuid() and (old or left.name.startswith(named)):
+                shutil.rmtree(left)
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
+from tests.conftest import Tell
 
 from dualmandate.errors import InvalidMechanism, InvalidRequest
 from dualmandate.mechanism import GAUSSIAN, GEOMETRIC, STAIRCASE, Staircase
@@ -59,7 +60,7 @@ CASES: dict[Sampler, Probability] = {
 
 
 @pytest.mark.parametrize(("sampler", "weight"), CASES.items(), ids=map(str, CASES))
-def test_draws_follow_the_law(sampler: Sampler, weight: Probability) -> None:
+def test_draws_follow_the_law(sampler: Sampler, weight: Probability, tell: Tell) -> None:
     """Chi-square over bins of about equal probability, a million draws."""
     noise = sampler.draw(KEY, range(1_000_000))
     values = np.arange(-(reach := 2 * int(np.abs(noise).max()) + 50), reach + 1)
@@ -68,6 +69,7 @@ def test_draws_follow_the_law(sampler: Sampler, weight: Probability) -> None:
     edges = np.unique(np.searchsorted(sums, np.linspace(0.002, 0.998, 400)))  # bins end with these values
     expected = np.diff(sums[edges], prepend=0, append=1)
     found = np.bincount(np.searchsorted(values[edges], noise), minlength=len(expected))
+    tell(f"draws of {sampler} against its law", tried=len(noise))
     assert stats.chisquare(found, expected * len(noise)).pvalue > 1e-4
 
 

@@ -123,8 +123,10 @@ class InstalledDistributionPart(DocumentModel):
     name: Text = Field(description="As it is installed.")
     version: Text = Field(description="Exactly.")
     sha256: Text | None = Field(
-        description="Of its RECORD, which has the SHA-256 of each of its files. Null: it was installed without one."
+        description="Over the names and hashes of the files that came with it: the same wherever the same file was "
+        "installed. Of a link to sources, over those. Null: it was installed without a list of its files."
     )
+    changed: tuple[Text, ...] | None = Field(description="Files that are not as they were installed, or are gone.")
 
 
 class SettingPart(DocumentModel):
