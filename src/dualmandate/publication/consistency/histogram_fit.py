@@ -156,7 +156,7 @@ def _nearest(fit: _Fit, atoms: Atoms, *, near: float) -> tuple[Floats, bool]:
             if fit.loss(new_answers) <= promised * (1 + 1e-12) + 1e-12:
                 break
             if halvings == MOST_HALVINGS:
-                return x
+                return x, False
             ease, halvings = ease / 2, halvings + 1
         change = new_answers - answers
         turned = np.dot((ahead - new) / ease, new - x) > 0  # the momentum points uphill: start it anew
