@@ -250,7 +250,25 @@ class RandomProgram:
             for table in self.some(tables, 1):
                 self._count_otherwise(table)
         self._beside(document, tables)
-        return to_toml(document)
+        self._choose_bounds(document)
+        text = to_toml(document)
+        if not self.chance(0.3):
+            return text
+        currency = self.one_of("JPY", "CHF", "EUR")
+        return text.replace("USD", currency).replace("[program]\n", f'[program]\ncurrency = "{currency}"\n')
+
+    def _choose_bounds(self, document: Table) -> None:
+        """Upper bounds of amounts that are left to the plan, by a distribution; of small ones, which plan at once."""
+        for name in self.numeric:
+            attribute = document["population"]["attributes"][name]
+            if attribute.get("lower", -1) < 0 or not self.chance(0.2):
+                continue
+            grid = attribute["grid"]
+            law = {"law": "lognormal", "median": self.one_of(1, 3) * grid, "spread": 0.5, "source": "drawn"}
+            document["population"]["attributes"] |= {name: attribute | {"distribution": law}}
+            if self.chance(0.7):
+                multiples = [attribute["lower"] + grid * steps for steps in (1, 3, 6)]
+                document["population"]["attributes"][name] |= {"upper": "best", "bounds": multiples}
 
     def _beside(self, document: Table, tables: list[Table]) -> None:
         """What is computed beside a plan, and false reports; drawn last, so that a seed means the program it did."""

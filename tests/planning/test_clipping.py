@@ -403,3 +403,34 @@ def test_what_cannot_be_meant_is_refused_with_its_place(old: str, new: str, word
         load(written(tmp_path, (old, new)))
     assert refused.value.where is not None
     assert refused.value.where.line is not None
+
+
+def test_records_spread_over_the_levels_of_an_amount_as_its_distribution_says(tmp_path: Path) -> None:
+    """Levels 0, 10 and 20 hold amounts up to 5, up to 15 and above: 1/4, 1/2·(1 + 1/6) − 1/4, and the rest.
+
+    What is left out of a number is then what a simulation of people leaves out.
+    """
+    quantiles = 'distribution = { quantiles = { "0" = 0, "0.5" = 10, "1" = 40 }, source = "a report" }'
+    text = PROGRAM.replace("[population.attributes]\n", "[population.attributes]\nINCOME\n").replace(
+        "INCOME", f"income = {{ lower = 0, upper = 20, grid = 10, {quantiles} }}"
+    )
+    text = text.replace("upper = 100000", "upper = 5000").replace('by     = ["region"]', 'by     = ["income"]')
+    path = tmp_path / "program.toml"
+    path.write_text(text, encoding="utf-8")
+    program = load(path)
+    assert program.clipping.spread("income") == pytest.approx([1 / 4, 1 / 3, 5 / 12])
+    missing = tmp_path / "missing.toml"
+    missing.write_text(text.replace("lower = 0, upper = 20", 'missing = "?", lower = 0, upper = 20'), encoding="utf-8")
+    assert load(missing).clipping.spread("income") is None  # how many answers are missing is not stated
+    [curve] = [each for each in program.plan().extensions.clipping if each.name == "cost"]
+    assert curve.assumed == ()
+    draws = np.random.default_rng(8)
+    squared = []
+    for _ in range(400):
+        costs = MEDIAN * np.exp(SPREAD * draws.standard_normal(PEOPLE))
+        halves = draws.random(PEOPLE)
+        income = np.where(halves < 0.5, 20 * halves, 10 + 60 * (halves - 0.5))
+        level = np.digitize(income, [5, 15])
+        squared.append(np.square(np.bincount(level, weights=np.maximum(costs - 5000, 0), minlength=3)).sum())
+    found = program.clipping.squared_bias("cost by region")
+    assert found == pytest.approx(np.mean(squared), rel=4 * np.std(squared) / np.mean(squared) / 20)

@@ -35,6 +35,7 @@ CELL = math.log(10) / 20  # A cell of ln loss is this wide before any halving.
 AGREEMENT = 1e-10  # Cubics miss ln cost at the middle of a cell by at most this, over the part's share of all costs.
 MOST_HALVINGS = 10
 MANY_CELLS = 100  # So many that still miss, no fewer than before they were halved, miss by what a curve itself is off.
+LARGEST_LOG = 700.0  # Costs above its exponential leave the range of floats.
 REACH = math.log(64)  # A new grid spans this much to either side of where it starts.
 BLOCK = 4_000_000  # A matrix of states by grid points holds at most this many numbers.
 EDGE = 1e-12  # A relative distance from a limit below this is none.
@@ -82,7 +83,7 @@ class GridPoints:
         if len(self.points) == 1:
             costs = np.exp(np.repeat(self.logs, len(at), axis=0))
             return costs, costs * self.elasticities
-        costs = np.exp(self._cubic(at))
+        costs = np.exp(np.minimum(self._cubic(at), LARGEST_LOG))  # between points far apart a cubic may swing anywhere
         return costs, costs * self._cubic(at, 1)
 
     @cached_property
@@ -230,7 +231,7 @@ def cost_grid_of(costs: PartCosts, multiples: Floats, *, start: float, bounds: B
     if bounds.lowest is not None and bounds.lowest == bounds.highest:
         grid = _at(costs, np.array([bottom]))
         return CostGrid(grid, bounds, endless, np.exp(grid.logs[0]))
-    grid = _refined(costs, _readable(costs, *_stretch(bottom, top)), multiples)
+    grid = _refined(costs, _readable(costs, _stretch(bottom, top), math.log(start)), multiples)
     while True:
         table = np.exp(grid.logs)
         best = np.argmin(multiples @ table.T, axis=1)
@@ -246,9 +247,9 @@ def cost_grid_of(costs: PartCosts, multiples: Floats, *, start: float, bounds: B
     return CostGrid(grid, bounds, _leveled(grid, endless), _nothing(costs, grid))
 
 
-def _stretch(low: float, high: float) -> tuple[Floats, float]:
-    """Evenly spaced ln losses from low to high, and the one to keep where ends cannot be read."""
-    return np.linspace(low, high, max(2, math.ceil((high - low) / CELL) + 1)), (low + high) / 2
+def _stretch(low: float, high: float) -> Floats:
+    """Evenly spaced ln losses from low to high."""
+    return np.linspace(low, high, max(2, math.ceil((high - low) / CELL) + 1))
 
 
 def _readable(costs: PartCosts, points: Floats, keep: float) -> GridPoints:
@@ -266,8 +267,7 @@ def _readable(costs: PartCosts, points: Floats, keep: float) -> GridPoints:
 def _stretched(costs: PartCosts, grid: GridPoints, to: float, *, multiples: Floats) -> GridPoints:
     """The grid carried on to a lower or higher ln loss, as far as the parts can be read."""
     edge = float(grid.points[-1] if to > grid.points[-1] else grid.points[0])
-    points, _ = _stretch(min(edge, to), max(edge, to))
-    further = _readable(costs, points, edge)
+    further = _readable(costs, _stretch(min(edge, to), max(edge, to)), edge)
     if len(further.points) < 2:
         return grid
     further = _refined(costs, further, multiples)

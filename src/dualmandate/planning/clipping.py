@@ -57,6 +57,7 @@ RECORDS = "records"  # the name of the bound on the records of a unit
 MOST_COUNTS = 50  # numbers of records of a unit that are compared
 NOISE_ALONE = 2.0
 BIN = re.compile(r"\[(-?[0-9.]+), (-?[0-9.]+)[)\]]")
+HALVINGS = 50  # find a share to the last digit that matters
 
 
 @dataclass(frozen=True)
@@ -168,11 +169,19 @@ class Clipping:
         once = twice = float(table.weight) ** 2
         for attribute, factor in zip(self.program.domain.attributes, table.factors, strict=True):
             if attribute.name != table.tabulation.sum_of and not isinstance(factor, Total):
-                shares = self.shares.get(attribute.name, np.full(attribute.size, 1 / attribute.size))
+                known = self.spread(attribute.name)
+                shares = np.full(attribute.size, 1 / attribute.size) if known is None else known
                 assert factor.scales is not None  # a tabulation has one number a level
                 once *= float(factor.apply(shares * factor.scales, 0).sum())
                 twice *= float(np.square(factor.apply(shares, 0)).sum())
         return once, twice
+
+    def spread(self, name: str) -> Floats | None:
+        """How records spread over the levels of an attribute: as stated, or by its distribution; None where neither."""
+        law = self.amounts.get(name)
+        if name in self.shares or law is None:
+            return self.shares.get(name)
+        return _shares_by_law(self.program, name, law)
 
     def curves(self, choice: Choice, welfare: SocialWelfare) -> tuple[BoundCurve, ...]:
         """Error against every bound that a table rests on, at the loss of a choice."""
@@ -248,7 +257,7 @@ class Clipping:
             bias = None if shown is None else math.sqrt(shown / first.query_count)
             rows.append(BoundRow(at, outcomes[first.table].root_mean_squared_error * scale, bias, cost))
         named = self._named(self.program.workload.table(first.table))
-        assumed = tuple(name for name in named if name not in self.shares)
+        assumed = tuple(name for name in named if self.spread(name) is None)
         stated = bound.name, bound.unit, bound.used, bound.chosen
         return BoundCurve(*stated, first.table, first.unit, tuple(rows), bound.source, assumed)
 
@@ -337,6 +346,29 @@ def clipping_of(program: ProgramFile) -> Clipping:
     return Clipping(
         program, amounts, sources, _records(program.file.population, program.document), expected_shares(program)
     )
+
+
+def _shares_by_law(program: ProgramFile, name: str, law: Amounts) -> Floats | None:
+    """How records spread over the levels of an amount by its distribution; None where that does not say it of all.
+
+    Each amount counts as the nearest level of the grid, and those beyond the bounds as the bounds.
+    """
+    attribute = program.domain.attribute(name)
+    if attribute.lower is None or attribute.grid is None or attribute.missing is not None:
+        return None  # how many answers are missing is not stated
+    if law.least_bound > attribute.lower or program.rules.of(attribute).outside is not ValueRule.CLAMP:
+        return None
+    between = [float((value + Fraction(1, 2)) * attribute.grid) for value in attribute.grid_values[:-1]]
+    return np.diff([0.0, *(_share_up_to(law, amount) for amount in between), 1.0])
+
+
+def _share_up_to(law: Amounts, amount: float) -> float:
+    """The share of records whose amount is at most this one."""
+    low, high = 0.0, 1.0
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if law.quantile(middle) <= amount else (low, middle)
+    return low
 
 
 def expected_shares(program: ProgramFile) -> dict[str, Floats]:

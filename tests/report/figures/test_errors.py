@@ -48,3 +48,12 @@ def test_errors_that_were_there_before() -> None:
     finding = drawn(existing(rows))
     assert finding == "Noise widens the errors that were there by at most 66.7 %"
     assert [row["table"] for row in existing(rows).table.rows] == ["districts", "schools", "states"]
+
+
+def test_every_panel_has_dots_of_its_own(two_tables: Any, units: Any) -> None:
+    """Two marks of one name are drawn with the data of one."""
+    figure = consequences(two_tables.choice)
+    marks = [mark for mark in units(figure) if str(mark.get("name", "")).startswith("errors")]
+    assert len({mark["name"] for mark in marks}) == len(marks) == 2
+    drawn = [row["root_mean_squared_error"] for mark in marks for row in mark["data"]["values"]]
+    assert sorted(drawn) == sorted(row["root_mean_squared_error"] for row in figure.table.rows)

@@ -71,8 +71,8 @@ def consequences(choice: Choice, half_widths: Mapping[str, float] | None = None)
         height = 58 if width >= ROOMY else 78
         outer = {} if len(panels) == 1 else {"width": width - 40}  # panels above each other have widths of their own
         drawn = [
-            layered(*_panel(own, unit, choice.currency, width=width), **outer, height=height * len(own))
-            for unit, own in panels
+            layered(*_panel(own, unit, choice.currency, width=width, place=i), **outer, height=height * len(own))
+            for i, (unit, own) in enumerate(panels)
         ]
         return drawn[0] if len(drawn) == 1 else {"vconcat": drawn}
 
@@ -105,7 +105,7 @@ def consequences(choice: Choice, half_widths: Mapping[str, float] | None = None)
     )
 
 
-def _panel(rows: Sequence[Row], unit: str, currency: str, *, width: int) -> list[Mark]:
+def _panel(rows: Sequence[Row], unit: str, currency: str, *, width: int, place: int) -> list[Mark]:
     """The tables of one unit, each with its name above its bar and its numbers beside the name, or below on a phone."""
     roomy = width >= ROOMY
     typical = [row["root_mean_squared_error"] for row in rows]
@@ -114,10 +114,11 @@ def _panel(rows: Sequence[Row], unit: str, currency: str, *, width: int) -> list
     low = min(typical) / 3 if log else 0.0
     plane = lanes(Ruler(f"error, {unit}", low, widest * 1.08, log=log), len(rows))
     at = 0.68 if roomy else 0.5
+    name = "errors" if place == 0 else f"errors-{place}"  # marks of one name would show the data of one
     places = [{**row, "y": i + at, "from": low, "to": row["half_width"]} for i, row in enumerate(rows)]
     marks: list[Mark] = [
         plane.bars(places, color=LIGHT.production, opacity=0.35),
-        plane.points(places, "root_mean_squared_error", "y", color=LIGHT.production, name="errors", filled=True),
+        plane.points(places, "root_mean_squared_error", "y", color=LIGHT.production, name=name, filled=True),
     ]
     for i, row in enumerate(rows):
         numbers = f"RMSE {number(typical[i])} · 95 % within ±{number(row['half_width'])}"

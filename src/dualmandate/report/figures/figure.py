@@ -312,6 +312,11 @@ class Plane:
         rows = [{"x": x, "low": self.up.low, "high": self.up.high if top is None else top}]
         return self._upright(rows, color=color, strokeDash=list(dash), strokeWidth=1.5)
 
+    def upright(self, x: float, pieces: Sequence[tuple[float, float]], *, color: str) -> Mark:
+        """A line at one place in pieces, each from one height to another, with room for words between them."""
+        rows = [{"x": x, "low": low, "high": high} for low, high in pieces]
+        return self._upright(rows, color=color, strokeWidth=1.5)
+
     def between(self, x: float, low: float, high: float, *, color: str) -> Mark:
         """A thick line at one place from one height to another: a difference that is spoken of."""
         return self._upright([{"x": x, "low": low, "high": high}], color=color, strokeWidth=5, opacity=0.6)

@@ -507,7 +507,7 @@ def tornado(inputs: Sequence[TornadoRow], choice: Choice) -> Figure:
         marks = [
             plane.bars(bars["low"], color=LIGHT.production),
             plane.bars(bars["high"], color=LIGHT.preference),
-            plane.vertical(best, color=LIGHT.ink),
+            plane.upright(best, [(i + 0.5, i + 0.94) for i in range(len(drawn))], color=LIGHT.ink),  # beside no words
         ]
         for i, row in enumerate(drawn):  # the input and its range, above its bar
             span = f": {number(row['low_value'])} to {number(row['high_value'])}"
