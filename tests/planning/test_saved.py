@@ -161,3 +161,13 @@ def test_files_that_are_no_plans(tmp_path: Path, content: bytes, why: str) -> No
 def test_missing_plan(tmp_path: Path) -> None:
     with pytest.raises(InvalidFile, match="cannot be read"):
         load_plan(tmp_path / "plan.json")
+
+
+def test_a_plan_of_an_earlier_version_is_not_called_changed(plan_file: Path) -> None:
+    document = json.loads(plan_file.read_text(encoding="utf-8"))
+    del document["shown"]
+    plan_file.write_text(json.dumps(document), encoding="utf-8")
+    with pytest.raises(InvalidFile, match="is not a plan that can be followed") as refusal:
+        load_plan(plan_file)
+    assert "made by an earlier version" in refusal.value.why
+    assert "plan the program again" in refusal.value.instead
