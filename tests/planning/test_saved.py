@@ -109,7 +109,7 @@ def drop_shown(document: Any) -> None:
 CHANGES = [set_loss, set_shown_loss, set_account, set_digest, drop_exact]
 
 
-@pytest.mark.parametrize("change", [*CHANGES, set_choice, set_words, set_guarantee, drop_shown])
+@pytest.mark.parametrize("change", [*CHANGES, set_choice, set_words, set_guarantee])
 def test_changed_plans_are_refused(plan_file: Path, change: Any) -> None:
     with pytest.raises(InvalidFile, match="was changed") as caught:
         load_plan(rewritten(plan_file, change))
@@ -173,3 +173,12 @@ def test_files_that_are_no_plans(tmp_path: Path, content: bytes, why: str) -> No
 def test_missing_plan(tmp_path: Path) -> None:
     with pytest.raises(InvalidFile, match="cannot be read"):
         load_plan(tmp_path / "plan.json")
+
+
+def test_a_plan_of_an_earlier_version_is_not_called_changed(plan_file: Path) -> None:
+    with pytest.raises(InvalidFile, match="is not a plan that can be followed") as refusal:
+        load_plan(rewritten(plan_file, drop_shown))
+    assert refusal.value.where is not None
+    assert refusal.value.where.file == str(plan_file)
+    assert "made by an earlier version" in refusal.value.why
+    assert "plan the program again" in refusal.value.instead
