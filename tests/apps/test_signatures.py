@@ -157,6 +157,10 @@ def test_unsigned_words_are_labeled_everywhere(command: Command, project: Path) 
     assert "Yolanda" not in facts + page
     audited = command("audit", release, "--out", "audit")
     assert standing in audited.out
+    promised = json.loads(facts)["guarantee"]["protected"]
+    assert promised.startswith("Every record, and not every person")  # nothing identifies one here
+    assert f"promised: {promised}" in audited.out
+    assert f"Promised: {promised}" in (project / "audit" / "audit.html").read_text(encoding="utf-8")
     assert standing in (project / "audit" / "audit.html").read_text(encoding="utf-8")
     lines = command("ledger", "events").out.splitlines()
     labeled = [line for line in lines if any(f" {act} by" in line for act in ("approved", "reserved", "published"))]

@@ -102,3 +102,70 @@ def test_a_sum_that_structural_zeros_make_0_is_refused_or_exact(measured: str, t
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert plan_or_refuse(path) == (measured == '"together"')
+
+
+def beside_totals(noise: str, attributes: str, totals: list[tuple[list[str], str]], tables: str) -> str:
+    """A program with exact totals that cross, and an optimized strategy."""
+    exact = "".join(
+        f'[[invariants]]\nname = "exact {number}"\nby = {json.dumps(by)}\nwhere = {where}\n'
+        for number, (by, where) in enumerate(totals)
+    )
+    measure = "epsilon" if noise == "geometric" else "rho"
+    return f"""
+[program]
+schema = 1
+name = "crossing"
+[population]
+account = "people"
+unit = "person"
+neighbors = "replace-one"
+population_size = {{ value = 1, unit = "person", source = "drawn" }}
+source = "data.csv"
+dropping_is_public = true
+records_changing_together = 2
+{attributes}
+{exact}{tables}
+[mechanism]
+noise = "{noise}"
+strategy = "optimized"
+measured = "together"
+[preferences]
+information_utility = "linear"
+mean_disclosure_cost = {{ value = 1, unit = "USD per person per {measure}", source = "drawn" }}
+[limits]
+largest_{measure} = 3
+"""
+
+
+def table(name: str, by: list[str], value: float, more: str = "") -> str:
+    worth = f'{{ value = {value}, unit = "USD per person^2", source = "drawn" }}'
+    return f'[[workload]]\nname = "{name}"\nby = {json.dumps(by)}\nvalue_of_accuracy = {worth}\n{more}\n'
+
+
+GRID = "{ lower = -5, upper = 5, grid = 5 }"
+CROSSING = {
+    "no record can change alone": beside_totals(  # so rows of whole numbers had no error to be compared with
+        "gaussian",
+        f"attributes.a = {GRID}\nattributes.b = {GRID}",
+        [(["a"], "{}"), (["b"], "{}")],
+        table("all", [], 0.4729)
+        + table("cells", ["a", "b"], 157.2)
+        + table("rows", ["a"], 0.002087)
+        + table("columns", ["b"], 0.1239),
+    ),
+    "weights die out": beside_totals(
+        "geometric",
+        f'attributes.a = ["a0", "a1"]\nattributes.b = ["b0", "b1"]\nattributes.c = {GRID}',
+        [(["a", "c", "b"], '{ b = ["b1"] }'), (["b", "c"], '{ a = ["a0"] }')],
+        table("table 0", ["a", "b"], 35060)
+        + table("table 1", ["a"], 0.1488, 'sum_of = "c"\nunit = "person"')
+        + table("table 2", [], 14360)
+        + table("table 3", [], 19.13, 'where = { b = ["b0", "b1"] }'),
+    ),
+}
+
+
+@pytest.mark.parametrize("text", CROSSING.values(), ids=CROSSING)
+def test_a_strategy_beside_totals_that_cross_is_found(text: str, tmp_path: Path) -> None:
+    (tmp_path / "program.toml").write_text(text, encoding="utf-8")
+    assert plan_or_refuse(tmp_path / "program.toml")

@@ -10,6 +10,7 @@ import os
 import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Protocol
@@ -23,8 +24,10 @@ from dualmandate import load
 from dualmandate.apps.publish import publish
 from dualmandate.errors import Refusal
 from dualmandate.ledger import Account, Approval, Ledger, make_key, open_ledger
+from dualmandate.mechanism.measurement import Measurement
 from dualmandate.population import PrivacyLoss, protection
 from dualmandate.population.moves import Together
+from dualmandate.workload.sensitivity import Sensitivity
 
 PROGRAMS = int(os.environ.get("DUALMANDATE_CHECKED", "60"))
 BATCHES = 5  # no divisor of the number of kinds: each has some of all
@@ -110,6 +113,24 @@ def drawn(folder: Path, number: int, wanted: str) -> Iterator[tuple[TinyProgram,
         refused += made is None
         assert refused < MOST_REFUSED, f"{refused} programs with {wanted} are refused"
     raise AssertionError(f"no program with {wanted} is drawn")
+
+
+HALVED = ("add-or-remove", "several records of a unit, replaced", "exact totals", "sums")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", HALVED)
+def test_half_a_sensitivity_is_found(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The noise of half the sensitivity, whatever the law: some neighbor is farther away than was charged."""
+    whole = Measurement.sensitivity.func
+
+    def half(measurement: Measurement) -> Sensitivity:
+        found = whole(measurement)
+        return replace(found, power=found.power / (2 if found.norm == "l1" else 4))
+
+    monkeypatch.setattr(Measurement, "sensitivity", property(half))
+    _, release, charge = next(drawn(tmp_path, KINDS.index(kind), kind))
+    assert release.farthest > charge
 
 
 MARGINS = {"two margins": ("ab", ("a", "b"), 2), "three margins": ("abc", ("ab", "ac", "bc"), 4)}

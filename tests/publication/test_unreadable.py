@@ -18,6 +18,7 @@ import pytest
 from tests.publication.test_wall import CANARY
 from tests.publication.written_files import write_statistical_file
 
+from dualmandate.errors import UnreadableSource
 from dualmandate.population import Attribute, Domain, Histogram, Protection
 from dualmandate.publication import (
     AttributeRule,
@@ -200,15 +201,93 @@ def test_what_sqlite_keeps_in_its_own_way(tmp_path: Path) -> None:
     assert box.histogram.counts.tolist() == [[[0] * 5], [[0, 0, 0, 1, 0]]]
 
 
-@pytest.mark.parametrize("packed", [False, True])
+def as_category(texts: pa.Array) -> pa.Array:
+    """As pandas keeps a column of categories: numbers of one byte, and each text once."""
+    packed = texts.dictionary_encode()
+    return pa.DictionaryArray.from_arrays(packed.indices.cast(pa.int8()), packed.dictionary)
+
+
+KEPT: dict[str, Callable[[pa.Array], pa.Array]] = {
+    "plain": lambda texts: texts,
+    "packed": lambda texts: texts.dictionary_encode(),
+    "category": as_category,
+    "large": lambda texts: texts.cast(pa.binary()).cast(pa.large_binary()).view(pa.large_string()),
+    "view": lambda texts: texts.cast(pa.string_view(), safe=False),
+}
+
+
+@pytest.mark.parametrize("kept", KEPT.values(), ids=KEPT)
 @pytest.mark.parametrize("odd", [b"\xff" + CANARY.encode(), b"x" * (LONGEST_VALUE + 1)], ids=["bytes", "long"])
-def test_a_text_that_is_none_in_parquet(odd: bytes, packed: bool, tmp_path: Path) -> None:
+def test_a_text_that_is_none_in_parquet(odd: bytes, kept: Callable[[pa.Array], pa.Array], tmp_path: Path) -> None:
     texts = pa.array([sex.encode() for sex, _ in GOOD] + [odd], pa.binary()).view(pa.string())
     ages = pa.array([age for _, age in GOOD] + [1])
     path = tmp_path / "people.parquet"
-    sexes = texts.dictionary_encode() if packed else texts
-    pq.write_table(pa.table({"note": texts, "sex": sexes, "age": ages}), path)
+    pq.write_table(pa.table({"note": kept(texts), "sex": kept(texts), "age": ages}), path)
     check_alone(ParquetFile(path), cell=(2, 1))
+
+
+def test_what_a_writer_kept_of_types_is_no_type_of_the_file(tmp_path: Path) -> None:
+    """Spans of time are whole numbers in the file, and are no amounts; dates of milliseconds are dates."""
+    spans, dates = pa.array([1], pa.int64()).view(pa.duration("us")), pa.array([0], pa.int64()).view(pa.date64())
+    pq.write_table(pa.table({"sex": as_category(pa.array(["f"])), "age": spans, "born": dates}), tmp_path / "t.parquet")
+    with pytest.raises(UnreadableSource, match="'age' does not hold numbers"):
+        found_in(ParquetFile(tmp_path / "t.parquet"))
+    born = Domain((Attribute.categories("born", ["1970-01-01"]),))
+    box = tabulate(ParquetFile(tmp_path / "t.parquet"), born, protection=Protection(), rules=Rules(), key=KEY)
+    assert box.open_for("a test").histogram.total == 1
+
+
+def changed(line: bytes, chance: random.Random) -> bytes:
+    """One line after something happened to it that left it one line."""
+    for _ in range(chance.randint(1, 4)):
+        place, bit = chance.randrange(len(line) + 1), chance.choice(PIECES)
+        line = line[:place] + bit + line[place + chance.randrange(3) :]
+    return line
+
+
+PIECES = [
+    b'"',
+    b'""',
+    b",",
+    b",,",
+    b"\r",
+    b"\x00",
+    b"\xff",
+    b"\xef\xbb\xbf",
+    b"\xe9",
+    "é".encode(),
+    b" ",
+    b"9" * 400,
+    b"f",
+    b"",
+]
+
+
+@pytest.mark.parametrize("rules", [DROP, KEEP], ids=["left out", "missing"])
+def test_a_line_moves_no_count_but_its_own(rules: Rules, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever happens to a line, one record goes at most and one comes: nothing of it reaches the lines of others."""
+    chance, differed = random.Random(16), 0
+    path = tmp_path / "people.csv"
+    for _ in range(60):
+        end, head = chance.choice([b"\n", b"\r\n"]), chance.choice([b"", b"\xef\xbb\xbf"]) + b"sex,age,note"
+        lines = [
+            b",".join([chance.choice([b"f", b"m", b'"f"']), b"%d" % chance.randrange(10), chance.choice(PIECES)])
+            for _ in range(12)
+        ]
+        files = [lines, list(lines)]
+        place = chance.randrange(len(lines))
+        files[1][place] = changed(lines[place], chance)
+        monkeypatch.setattr(csv_lines, "BLOCK", chance.choice([5, 64, 2**22]))
+        counts = []
+        for some in files:
+            path.write_bytes(head + end + end.join(some) + chance.choice([b"", end]))
+            counts.append(np.array(found_in(CsvFile(path), rules)[0]))
+        change = counts[1] - counts[0]
+        assert change.max() <= 1
+        assert change.min() >= -1
+        assert np.abs(change).sum() <= 2
+        differed += bool(change.any())
+    assert differed > 15
 
 
 @pytest.mark.parametrize("ending", [".sas7bdat", ".sav", ".dta"])
@@ -259,3 +338,21 @@ MADE: dict[str, Callable[[], pa.Array]] = {
 def test_clean_texts_stay_as_they_are(made: Callable[[], pa.Array]) -> None:
     batch = cleaned(cleaned(pa.record_batch({"word": made(), "number": pa.array([1, 2, None])})))
     assert batch.to_pydict() == {"word": ["a", None, "é"], "number": [1, 2, None], UNREADABLE: [False] * 3}
+
+
+@pytest.mark.postgres
+def test_numbers_that_are_none_in_postgres(postgres_url: str) -> None:
+    """Infinity and what is not a number are values of numeric and of floats there; a record keeps them to itself."""
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute(
+            "CREATE TABLE paid (pay numeric(6, 2), weight float8, wide numeric, note timestamp);"
+            "INSERT INTO paid VALUES (1, 1, 1, 'infinity'), ('NaN', 1, 1, NULL), (1, 'infinity', 1, '-infinity'), "
+            "(1, '-infinity', 1, NULL), (1, 'NaN', 1, NULL), (1, 1, 'Infinity', NULL), (1, 1, 'NaN', NULL), "
+            "(1, 1, repeat('9', 5000)::numeric, NULL)"
+        )
+    names = ("pay", "weight", "wide")
+    domain = Domain(tuple(Attribute.numbers(name, 0, 2) for name in names))
+    rules = Rules({name: AttributeRule(ValueRule.DROP, ValueRule.DROP) for name in names})
+    source = DatabaseTable("paid", postgres_url)
+    box = tabulate(source, domain, protection=Protection(), rules=rules, key=KEY).open_for("a test")
+    assert (box.histogram.total, box.records_read) == (1, 8)

@@ -27,6 +27,7 @@ from dualmandate.ledger.signatures import standing_words
 from dualmandate.planning.program import Program, load
 from dualmandate.planning.release_spec import load_release
 from dualmandate.publication.release import Release
+from dualmandate.semantics.guarantee import promise
 
 PROGRAM_FILE = "program.toml"
 ATTACKS: dict[type, Any] = {
@@ -52,6 +53,7 @@ class Audit:
     left_out: tuple[str, ...] = ()
     compared: tuple[MethodEvaluation, ...] = ()  # on synthetic people: risk beside accuracy
     notes: tuple[str, ...] = ()  # on what is compared, in words
+    promised: str | None = None  # of a program or a release: who is protected, and which files cannot be told apart
     standing: str | None = None  # of a release: who approved and published it, signed or not
 
     def labeled(self, label: Label) -> tuple[Finding, ...]:
@@ -64,6 +66,7 @@ class Audit:
         lines += [f"{finding.words()}\n" for finding in found]
         lines += [*compared_words(self.compared), *(f"compared: {note}" for note in self.notes)]
         lines += [f"not tried: {words}" for words in self.left_out]
+        lines += [] if self.promised is None else [f"promised: {self.promised}"]
         lines += [] if self.standing is None else [f"{self.target}: {self.standing}"]
         return "\n".join([*lines, LOWER_BOUND])
 
@@ -80,6 +83,7 @@ class Audit:
             "compared": [each.document() for each in self.compared],
             "compared_notes": list(self.notes),
             "left_out": list(self.left_out),
+            "promised": self.promised,
             "standing": self.standing,
             "note": LOWER_BOUND,
         }
@@ -103,7 +107,15 @@ def audit_target(target: Path | str | Program | Release, options: AuditOptions) 
     except Refusal as refusal:
         raise (refusal.at(Place(file=str(found.document.path))) if isinstance(found, Folder) else refusal) from None
     standing = standing_words(found.facts) if isinstance(found, Release) else None
-    return Audit(name, kind, findings, targets.left_out, targets.compared, targets.notes, standing)
+    return Audit(name, kind, findings, targets.left_out, targets.compared, targets.notes, _promised(found), standing)
+
+
+def _promised(found: Program | Release | Folder) -> str | None:
+    """What an attack is to be held against: a record or a unit, and beside which exact totals."""
+    if isinstance(found, Folder):
+        return None
+    said = found.facts["guarantee"] if isinstance(found, Release) else promise(found.protection)
+    return f"{said['protected']} {said['indistinguishable']}"
 
 
 def read_target(target: Path | str | Program | Release, effort: Effort) -> Program | Release | Folder:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import duckdb
     import pyarrow
     import sqlalchemy
+    from pyarrow import parquet
 
 URL_STARTS = "postgresql://USER@HOST/DATABASE"
 
@@ -293,13 +294,49 @@ def _records_of_parquet(source: ParquetFile, wanted: Sequence[str]) -> Iterator[
     import pyarrow
     from pyarrow import parquet
 
-    with parquet.ParquetFile(Path(source.path), pre_buffer=False, buffer_size=PARQUET_BUFFER) as file:
-        names = chosen(wanted, file.schema_arrow.names)
-        schema = pyarrow.schema([file.schema_arrow.field(name) for name in names])
+    path = Path(source.path)
+    declared = parquet.read_schema(path)
+    names = chosen(wanted, declared.names)
+    with parquet.ParquetFile(
+        path, metadata=_plain_metadata(path), pre_buffer=False, buffer_size=PARQUET_BUFFER
+    ) as file:
+        kinds = [_kind_read(declared.field(name).type, file.schema_arrow.field(name).type) for name in names]
+        schema = pyarrow.schema(list(zip(names, kinds, strict=True)))
         # A dot in a name would mean a column within another: what comes too much is left.
         read = file.iter_batches(PARQUET_ROWS, columns=names, use_threads=False)
-        batches = (cleaned(batch.select(names)) for batch in read)
+        batches = (cleaned(batch.select(names).cast(schema)) for batch in read)
         yield Stream(cleaned_schema(schema), batches, file.metadata.num_rows)
+
+
+ARROW_KEY = b"\x18\x0cARROW:schema"  # a text of 12 letters, as the head of a Parquet file writes it
+
+
+def _plain_metadata(path: Path) -> parquet.FileMetaData | None:
+    """The head of a Parquet file without what its writer kept of types in memory; None where it is no such head.
+
+    Categories of pandas and the like are put together anew by such a note, and a text that is none stops that for all.
+    """
+    import pyarrow
+    from pyarrow import parquet
+
+    with path.open("rb") as opened:
+        opened.seek(max(path.stat().st_size - 8, 0))
+        ending = opened.read(8)
+        size = int.from_bytes(ending[:4], "little")
+        if ending[4:] != b"PAR1" or size > path.stat().st_size - 12:
+            return None
+        opened.seek(-8 - size, os.SEEK_END)
+        head = opened.read(size)
+    plain = head.replace(ARROW_KEY, ARROW_KEY.replace(b":", b"-"))
+    return parquet.read_metadata(pyarrow.BufferReader(b"PAR1" + plain + ending))
+
+
+def _kind_read(declared: pyarrow.DataType, kept: pyarrow.DataType) -> pyarrow.DataType:
+    """The type of a column: what the file keeps where that is a text or was packed, otherwise what it declares."""
+    import pyarrow
+
+    packed = pyarrow.types.is_dictionary(declared) or pyarrow.types.is_string(kept)
+    return kept if packed else declared
 
 
 def offered(stream: Stream, connection: duckdb.DuckDBPyConnection) -> SourceColumns:

@@ -32,6 +32,7 @@ def audit_page(audit: Audit, label: Label = "public") -> str:
         sections=[(attack, list(_shown([each for each in found if each.attack == attack]))) for attack in attacks],
         details=_details(found) if label == "internal" else None,
         left_out=audit.left_out,
+        promised=audit.promised,
         standing=audit.standing,
         picture=_picture(audit),
     )

@@ -323,12 +323,16 @@ def guarantee(
         beliefs = sentences(loss, protection, failure_probability=failure_probability)
     together = protection.records_together
     return Guarantee(
-        protected=_protected(protection),
-        indistinguishable=_indistinguishable(protection),
+        **promise(protection),
         not_protected=_not_protected(protection),
         losses=tuple(_group_loss(label, units, loss, units * together, failure_probability) for label, units in groups),
         beliefs=beliefs,
     )
+
+
+def promise(protection: Protection) -> dict[str, str]:
+    """Who is protected, and which files cannot be told apart: what holds whatever the loss is."""
+    return {"protected": _protected(protection), "indistinguishable": _indistinguishable(protection)}
 
 
 def _protected(protection: Protection) -> str:
@@ -351,14 +355,15 @@ def _protected(protection: Protection) -> str:
 def _indistinguishable(protection: Protection) -> str:
     relation = f"Two files where one comes from the other by this step: {protection.relation}."
     together = protection.records_changing_together
-    if together is None:
+    if together is None or (together == 1 and protection.records_established):
         return relation
-    relation += (
-        f" The exact totals let no record change alone: {together} records change together, and the losses below are "
-        "for that many."
-    )
+    several = f"up to {together} records change together" if together > 1 else "one record changes alone"
+    relation += f" So that the exact totals stay, {several}, and the losses below are for that many."
     if protection.records_established:
-        return f"{relation} Steps of at most so many records link all files with the same exact totals."
+        return (
+            f"{relation} Steps of at most so many records link all files with the same exact totals; two files that "
+            "are several such steps apart are told apart by no more than the losses of these steps together."
+        )
     return (
         f"{relation} The guarantee is conditional on this number, which the program states: it was not established "
         "that steps of so many records link all files with the same exact totals, and two of them that differ in more "
@@ -452,6 +457,8 @@ def sentences(
     tested = Secret.IN_OR_OUT if neighbors is Neighbors.ADD_OR_REMOVE else Secret.ATTRIBUTE
     power = power_of_best_test(FALSE_POSITIVE_RATE, loss, tested, neighbors=neighbors, records=together)
     open_still = " that the exact totals leave open" if protection.invariants else ""
+    if together > 1:
+        open_still += f" to files that differ in at most {together} records"
     question = f"whether the {unit} is in the file" if tested is Secret.IN_OR_OUT else "which of two records it is"
     return (
         _in_or_out(loss, protection, before, failure_probability),

@@ -36,6 +36,7 @@ _RIDGE = 1e-9  # relative to the mean of diag X: directions that nothing measure
 _FLOOR = 1e-14  # the same where nothing at all is measured
 _SMALLEST = 1e-8  # eigenvalue of V_S, relative to the largest, down to which W_S is made the identity
 _NEGLIGIBLE = 1e-6  # weight of a group, relative to the largest norm,, that is not worth measuring
+_VANISHING = 1e-100  # of norms that start at 1
 _FARTHEST = 1e3  # by which a weight may change at a step, to the power of the step
 
 
@@ -184,9 +185,14 @@ def descend(problem: Weighing, start: Floats, prices: Floats | None, *, steps: i
         prices = np.append(shares, 0.0)[some.places].sum(axis=0)
     last = np.inf
     for step in range(steps):
+        if not float(prices @ norms) > 0.0:
+            break  # nothing that has a price is measured
         prices = prices * (2.0 * error / float(prices @ norms))
-        weights = weights * _factors(2.0 * pulls, some.prices(prices))
-        norms = some.norms(weights)
+        lighter = weights * _factors(2.0 * pulls, some.prices(prices))
+        norms_then = some.norms(lighter)
+        if float(prices @ norms_then) <= _VANISHING * float(prices.sum()):
+            break  # where public totals decide what orbits cost, weights die out: what was found before stands
+        weights, norms = lighter, norms_then
         prices = prices * np.clip(norms * prices.sum() / float(prices @ norms), 0.2, 5.0) ** PRICE_STEP
         error, pulls = some.error(weights)
         if step % 4 == 3:
@@ -201,7 +207,8 @@ def descend(problem: Weighing, start: Floats, prices: Floats | None, *, steps: i
     largest = float(norms.max())
     found = np.zeros(problem.count)
     found[kept] = np.where(weights > _NEGLIGIBLE * largest, weights / largest, 0.0)
-    mean = float(prices @ norms) / float(prices.sum())
+    paid = float(prices.sum())
+    mean = float(prices @ norms) / paid if paid > 0.0 else largest
     return Weighed(found, prices, error * largest**2, error * mean**2)
 
 

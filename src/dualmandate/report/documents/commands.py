@@ -270,5 +270,8 @@ class AuditDocument(DocumentModel):
     compared: tuple[ComparedPart, ...]
     compared_notes: tuple[Text, ...] = Field(description="On what is compared.")
     left_out: tuple[Text, ...] = Field(description="What was not tried, and why.")
+    promised: Text | None = Field(
+        None, description="Of a program or a release: who is protected, and which files cannot be told apart."
+    )
     standing: Text | None = Field(None, description="Of a release: who approved and published it, signed or not.")
     note: Text = Field(description="What an audit can show, and what it cannot.")
