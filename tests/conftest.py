@@ -156,7 +156,7 @@ def counts_of(reports: Iterable[pytest.TestReport]) -> dict[str, dict[str, int]]
         if report.outcome != "passed":
             count["wrong"] += 1
         elif report.when == "call":
-            told = [int(value) for name, value in report.user_properties if name == TRIED]
+            told = [int(str(value)) for name, value in report.user_properties if name == TRIED]
             told += [int(number) for name, value in report.user_properties for number in _examples(name, value)]
             count["tried"] += sum(told) if told else 1
             count["cases"] += 1
