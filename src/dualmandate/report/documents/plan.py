@@ -149,7 +149,9 @@ class FrontierPointPart(DocumentModel):
     loss: Positive = Field(description="In the frontier's currency.")
     accuracy: NotPositive = Field(description="Minus the expected squared error.")
     marginal_rate_of_transformation: Number = Field(description="Accuracy per unit of loss.")
-    willingness_to_accept: Number = Field(description="Accuracy per unit of loss.")
+    willingness_to_accept: Number | None = Field(
+        description="Accuracy per unit of loss; null where errors cost nothing any more."
+    )
     privacy_cost: Cost
     data_loss: Cost
     welfare: Welfare
@@ -962,7 +964,7 @@ def _points(plan: Plan) -> list[dict[str, Any]]:
         return {
             "accuracy": frontier.accuracy(loss),
             "marginal_rate_of_transformation": frontier.marginal_rate_of_transformation(loss),
-            "willingness_to_accept": welfare.willingness_to_accept(frontier, loss),
+            "willingness_to_accept": _finite(welfare.willingness_to_accept(frontier, loss)),
             "privacy_cost": welfare.privacy_cost(loss),
             "data_loss": welfare.data_loss(frontier, loss),
             "welfare": welfare.at(frontier, loss),
