@@ -122,10 +122,10 @@ HALVED = ("add-or-remove", "several records of a unit, replaced", "exact totals"
 @pytest.mark.parametrize("kind", HALVED)
 def test_half_a_sensitivity_is_found(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The noise of half the sensitivity, whatever the law: some neighbor is farther away than was charged."""
-    whole = Measurement.sensitivity.func
+    whole = vars(Measurement)["sensitivity"].func
 
     def half(measurement: Measurement) -> Sensitivity:
-        found = whole(measurement)
+        found: Sensitivity = whole(measurement)
         return replace(found, power=found.power / (2 if found.norm == "l1" else 4))
 
     monkeypatch.setattr(Measurement, "sensitivity", property(half))
