@@ -35,6 +35,7 @@ from dualmandate.choice import (
     signal_value,
     survey_value,
 )
+from dualmandate.choice.cost_grid import GridPoints
 from dualmandate.choice.estimates import JointEstimates
 from dualmandate.choice.uncertainty import weighted_quantile
 from dualmandate.elicitation import CommonGround, Prior, fieller, pool
@@ -689,3 +690,13 @@ def test_refusals_survey_value(known: UncertainChoice, title_i: TitleI) -> None:
     scenarios = choose_under_uncertainty(title_i.laplace(), Beliefs.scenarios([welfare, welfare]))
     with pytest.raises(InvalidPreferences, match="signal_value"):
         survey_value(scenarios, 10, spread=1.0)
+
+
+def test_a_cubic_that_swings_beyond_all_numbers_is_no_cost() -> None:
+    """Between two points of an elasticity of ±1,000, one unit of ln loss apart, a cubic passes e^250 above both."""
+    steep = GridPoints(np.array([0.0, 1.0]), np.array([[500.0], [500.0]]), np.array([[1000.0], [-1000.0]]))
+    with np.errstate(all="raise"):
+        costs, slopes = steep.read(np.array([0.0, 0.5]))
+    assert costs[0] == pytest.approx(math.exp(500.0))
+    assert np.all(np.isfinite(costs))
+    assert np.all(np.isfinite(slopes))

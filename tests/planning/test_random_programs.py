@@ -218,3 +218,57 @@ CROSSING = {
 def test_a_strategy_beside_totals_that_cross_is_found(text: str, tmp_path: Path) -> None:
     (tmp_path / "program.toml").write_text(text, encoding="utf-8")
     assert plan_or_refuse(tmp_path / "program.toml")
+
+
+def small(noise: str, neighbors: str, cost: str, worth: str) -> str:
+    return f"""
+[program]
+schema = 1
+name = "small"
+[population]
+account = "people"
+unit = "person"
+neighbors = "{neighbors}"
+population_size = {{ value = 1000, unit = "person", source = "drawn" }}
+source = "data.csv"
+dropping_is_public = true
+attributes.a = ["yes", "no"]
+[[workload]]
+name = "people"
+by = ["a"]
+{worth}
+[mechanism]
+noise = "{noise}"
+strategy = "workload"
+[preferences]
+{cost}
+"""
+
+
+EDGES = {
+    "costs that leave the numbers above a floor": small(
+        "laplace",
+        "add-or-remove",
+        'information_utility = "exponential"\n'
+        'mean_disclosure_cost = { value = 2, unit = "USD per person", source = "drawn" }',
+        'value_of_accuracy = { value = 1, unit = "USD per person^2", source = "drawn", standard_error = 0.2 }\n'
+        "fitness_for_use = { largest_root_mean_squared_error = 0.003 }",
+    ),
+    "errors that cost nothing any more": small(
+        "gaussian",
+        "replace-one",
+        'information_utility = "linear"\n'
+        'mean_disclosure_cost = { value = 2, unit = "USD per person per rho", source = "drawn" }',
+        'loss = "tail"\nthreshold = { value = 300, unit = "person", source = "drawn" }\n'
+        'value_of_accuracy = { value = 161400, unit = "USD", source = "drawn" }\n'
+        "fitness_for_use = { largest_root_mean_squared_error = 0.1 }",
+    ),
+}
+
+
+@pytest.mark.parametrize("text", EDGES.values(), ids=EDGES)
+def test_a_floor_far_beyond_what_anybody_would_choose(text: str, tmp_path: Path) -> None:
+    (tmp_path / "program.toml").write_text(text, encoding="utf-8")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert plan_or_refuse(tmp_path / "program.toml")
