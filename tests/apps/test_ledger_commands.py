@@ -351,13 +351,6 @@ def test_a_plan_that_counted_the_ledger_is_followed_with_what_was_left_then(comm
     assert command("approve", "report/plan.json", "--by", "Ben").status == 0
 
 
-def test_a_plan_without_its_program_cannot_be_followed(command: Command, project: Path) -> None:
-    opened(command)
-    planned(command)
-    (project / "program.toml").rename(project / "elsewhere.toml")
-    assert "was not found" in refused(command, "approve", "report/plan.json", code="invalid file")["what"]
-
-
 def test_a_file_that_is_no_plan_is_not_approved(command: Command) -> None:
     opened(command)
     refused(command, "approve", "program.toml", code="invalid file")

@@ -84,6 +84,8 @@ def test_real_data_beside_the_project_are_found_by_default(tmp_path: Path, monke
 
 
 def test_a_misspelled_variable_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in unread_variables():  # of this run of the tests
+        monkeypatch.delenv(name)
     monkeypatch.setenv("DUALMANDATE_OUTT", "x")
     assert unread_variables() == ["DUALMANDATE_OUTT"]
 

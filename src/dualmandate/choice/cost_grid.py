@@ -34,6 +34,7 @@ PartCosts = Callable[[float], tuple[Floats, Floats]]
 CELL = math.log(10) / 20  # A cell of ln loss is this wide before any halving.
 AGREEMENT = 1e-10  # Cubics miss ln cost at the middle of a cell by at most this, over the part's share of all costs.
 MOST_HALVINGS = 10
+FEWEST_HALVINGS = 3  # Each divides what a smooth curve is missed by by 16.
 MANY_CELLS = 100  # So many that still miss, no fewer than before they were halved, miss by what a curve itself is off.
 LARGEST_LOG = 600.0  # Costs above its exponential leave the range of floats soon.
 REACH = math.log(64)  # A new grid spans this much to either side of where it starts.
@@ -285,7 +286,7 @@ def _refined(costs: PartCosts, grid: GridPoints, multiples: Floats) -> GridPoint
     cells = np.arange(len(grid.points) - 1)
     ends = np.stack([grid.points[cells], grid.points[cells + 1]], axis=1)
     missed = len(ends)
-    for _ in range(MOST_HALVINGS):
+    for halving in range(MOST_HALVINGS):
         if not len(ends):
             break
         middles = ends.mean(axis=1)
@@ -297,7 +298,8 @@ def _refined(costs: PartCosts, grid: GridPoints, multiples: Floats) -> GridPoint
         wrong = np.any(~(np.abs(guessed - computed.logs) * shares <= AGREEMENT), axis=1)
         grid = grid.joined(computed)
         before, missed = missed, int(wrong.sum())
-        if missed >= max(before, MANY_CELLS):  # halving a kink leaves one half that misses, and a smooth curve none
+        # Halving a kink leaves one half that misses, and a smooth curve soon none.
+        if halving >= FEWEST_HALVINGS and missed >= max(before, MANY_CELLS):
             break
         ends = np.concatenate(
             [np.stack([ends[wrong, 0], middles[wrong]], axis=1), np.stack([middles[wrong], ends[wrong, 1]], axis=1)]

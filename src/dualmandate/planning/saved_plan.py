@@ -164,9 +164,6 @@ def load_plan(path: str | Path) -> SavedPlan:
         raise _is_no("plan", file, f"it is not a document of schema plan/{PLAN_VERSION}", NAME_A_PLAN)
     if not isinstance(document.get("exact"), dict) or digest_of(document["exact"]) != document.get("digest"):
         raise _changed(file)
-    if "shown" not in document:
-        earlier = "it was written by an earlier version, which kept no digest of all that a plan shows"
-        raise _is_no("plan of this version", file, earlier, PLAN_AGAIN)
     plan = SavedPlan(document)
     try:
         followed = _shown_of(plan) == _signed(plan)
@@ -180,7 +177,7 @@ def load_plan(path: str | Path) -> SavedPlan:
             "plan that can be followed",
             file,
             "it was made by an earlier version, or lost the digest of what it shows",
-            "plan the program again: dualmandate plan PROGRAM.toml --out DIR",
+            PLAN_AGAIN,
         )
     if not followed or document["shown"] != _shown(document):
         raise _changed(file)

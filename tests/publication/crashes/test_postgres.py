@@ -92,7 +92,12 @@ def test_a_ledger_that_goes_away_is_taken_up_when_it_is_back(
 ) -> None:
     database = ledger._store.engine.url.database
     assert database is not None
-    reach = publishing._reach
+    reach, opening = publishing._reach, publishing.open_records
+
+    def opened(*about: Any, **by: Any) -> None:
+        if gone_at is ReleaseState.OPENED:
+            renamed(postgres_server, database, f"{database}_away")
+        opening(*about, **by)
 
     def reached(work: Any, release: str, state: ReleaseState, digest: str | None = None) -> None:
         if state is gone_at:
@@ -101,6 +106,7 @@ def test_a_ledger_that_goes_away_is_taken_up_when_it_is_back(
 
     with monkeypatch.context() as patch:
         patch.setattr(publishing, "_reach", reached)
+        patch.setattr(publishing, "open_records", opened)
         status, said = town.typed(folder, "publish", town.PLAN, "--by", "Eve")
     renamed(postgres_server, f"{database}_away", database)
     town.assert_silent(said)
