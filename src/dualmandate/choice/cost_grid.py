@@ -311,8 +311,9 @@ def _at(costs: PartCosts, points: Floats) -> GridPoints:
     """Parts computed at ln losses; not a number where a frontier has ended."""
     losses = [math.exp(point) for point in points.tolist()]
     found = np.array([costs(loss) for loss in losses])  # (points, 2, parts)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        logs, elasticities = np.log(found[:, 0]), found[:, 1] * np.array(losses)[:, None] / found[:, 0]
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        # Divided first: a slope times a loss may leave the numbers.
+        logs, elasticities = np.log(found[:, 0]), found[:, 1] / found[:, 0] * np.array(losses)[:, None]
     free = ~found[:, 0].any(axis=0)  # a table that exact totals decide has no errors to pay for
     logs[:, free], elasticities[:, free] = math.log(LEAST_COST), 0.0
     return GridPoints(points, logs, elasticities)

@@ -125,7 +125,7 @@ def check_table(source: SparkTable, spec: TabulationSpec) -> list[int]:
 
     parts = _together(session, records(session, source, spec), spec, alike=True)
     found = gathered(map_batches(parts, kernel, "place long, number long", name=source.table))
-    sums = np.zeros(2 * len(spec.domain.attributes) + 5, dtype=np.int64)
+    sums = np.zeros(2 * len(spec.domain.attributes) + 6, dtype=np.int64)
     np.add.at(sums, found.column("place").to_numpy(), found.column("number").to_numpy())
     return [int(number) for number in sums]
 
