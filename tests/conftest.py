@@ -105,8 +105,14 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(call: pytest.CallInfo[None]) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """What was not run is no failure; examples that hypothesis tried count as tried."""
     report = yield
+    examples = re.findall(r"(\d+) passing, ", getattr(item, "hypothesis_statistics", ""))
+    if report.when == "call" and examples:
+        report.user_properties.append((TRIED, sum(map(int, examples))))
     if call.excinfo is not None and isinstance(call.excinfo.value, NotRun):
         report.longrepr = str(call.excinfo.value)
         report.sections.append((NOT_RUN, report.longrepr))
@@ -143,11 +149,6 @@ def tell(request: pytest.FixtureRequest) -> Tell:
     return told
 
 
-def _examples(name: str, value: object) -> list[str]:
-    """How many examples hypothesis says that it tried."""
-    return re.findall(r"(\d+) passing examples", str(value)) if name.startswith("hypothesis-statistics-") else []
-
-
 def counts_of(reports: Iterable[pytest.TestReport]) -> dict[str, dict[str, int]]:
     """What each test function tried, over all its cases: what it told, else one a case; and what did not pass."""
     found: dict[str, dict[str, int]] = {}
@@ -157,7 +158,6 @@ def counts_of(reports: Iterable[pytest.TestReport]) -> dict[str, dict[str, int]]
             count["wrong"] += 1
         elif report.when == "call":
             told = [int(str(value)) for name, value in report.user_properties if name == TRIED]
-            told += [int(number) for name, value in report.user_properties for number in _examples(name, value)]
             count["tried"] += sum(told) if told else 1
             count["cases"] += 1
     return found

@@ -26,6 +26,7 @@ from tests.publication.crashes.test_kills import (
 
 from dualmandate.ledger import Ledger, ReleaseState
 from dualmandate.publication import publish as publishing
+from dualmandate.publication.reserving import open_records
 
 pytestmark = pytest.mark.postgres
 COST = Fraction(town.EPSILON)
@@ -92,12 +93,12 @@ def test_a_ledger_that_goes_away_is_taken_up_when_it_is_back(
 ) -> None:
     database = ledger._store.engine.url.database
     assert database is not None
-    reach, opening = publishing._reach, publishing.open_records
+    reach = publishing._reach
 
     def opened(*about: Any, **by: Any) -> None:
         if gone_at is ReleaseState.OPENED:
             renamed(postgres_server, database, f"{database}_away")
-        opening(*about, **by)
+        open_records(*about, **by)
 
     def reached(work: Any, release: str, state: ReleaseState, digest: str | None = None) -> None:
         if state is gone_at:
