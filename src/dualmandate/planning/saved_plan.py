@@ -164,6 +164,13 @@ def load_plan(path: str | Path) -> SavedPlan:
         raise _is_no("plan", file, f"it is not a document of schema plan/{PLAN_VERSION}", NAME_A_PLAN)
     if not isinstance(document.get("exact"), dict) or digest_of(document["exact"]) != document.get("digest"):
         raise _changed(file)
+    if "shown" not in document:
+        raise _is_no(
+            "plan that can be followed",
+            file,
+            "it was made by an earlier version, or lost the digest of what it shows",
+            PLAN_AGAIN,
+        )
     plan = SavedPlan(document)
     try:
         followed = _shown_of(plan) == _signed(plan)
@@ -172,13 +179,6 @@ def load_plan(path: str | Path) -> SavedPlan:
         beside = {file.parent / name: digest for name, digest in document.get("pages", {}).items()}
     except (KeyError, TypeError, ValueError, AttributeError, ZeroDivisionError, Refusal):
         raise _is_no("plan", file, "it lacks what a plan says", NAME_A_PLAN) from None
-    if "shown" not in document:
-        raise _is_no(
-            "plan that can be followed",
-            file,
-            "it was made by an earlier version, or lost the digest of what it shows",
-            PLAN_AGAIN,
-        )
     if not followed or document["shown"] != _shown(document):
         raise _changed(file)
     for page, digest in beside.items():
