@@ -5,6 +5,7 @@ To write them again: python scripts/manual.py docs/reference
 
 from __future__ import annotations
 
+import inspect
 import re
 import sys
 from collections import Counter
@@ -12,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import dualmandate
 from dualmandate.report.documents.schemas import DOCUMENTS, schema
 
 Node = dict[str, Any]
@@ -162,9 +164,9 @@ shops,all,3,34,70
 
 ```console
 $ dualmandate audit pay
-pay by county and sector that follow exactly: 0 % (0 of 4
-pay by county and sector that fail a protection interval of ±20 % whatever they hold: 50 % (2 of 4
-employment whose cell is published in another period: 100 % (2 of 2
+pay by county and sector that follow exactly: 0 of 4
+pay by county and sector that fail a protection interval of ±20 % whatever they hold: 2 of 4
+employment whose cell is published in another period: 2 of 2
 ```
 """
 
@@ -181,6 +183,88 @@ the model of each document by its name.
 
 This page is written from the models.
 """
+
+
+PYTHON_PREFACE = """\
+# Stable names in Python
+
+These names stay: `from dualmandate import load`. Each opens when it is first used, so that importing the package costs
+next to nothing. Each room (`dualmandate.choice`, `dualmandate.frontier`, …) has more, which may change.
+[The whole road in Python](../how-to/python.md) uses them in order. Wrong arguments are refused as everywhere, with
+what, why, and what instead; every refusal is a `Refusal`.
+
+This page is written from the signatures and docstrings.
+"""
+
+
+def python_page() -> str:
+    """The whole page of the stable names, in Markdown."""
+    named = [name for name in dualmandate.__all__ if name != "__version__"]
+    lines = [PYTHON_PREFACE, "| name | what |\n| --- | --- |"]
+    lines += [f"| [`{name}`](#{name.lower()}) | {_first(getattr(dualmandate, name))} |" for name in named]
+    for name in named:
+        thing = getattr(dualmandate, name)
+        lines.append(f"\n## {name}\n\n{_signature(name, thing)}{_told(thing)}")
+        lines += [*_members(thing)] if inspect.isclass(thing) else []
+    return "\n".join(lines) + "\n"
+
+
+def _first(thing: object) -> str:
+    return " ".join(_told(thing).split("\n\n")[0].split()).replace("|", "\\|")
+
+
+def _told(thing: object) -> str:
+    return inspect.cleandoc(inspect.getdoc(thing) or "")
+
+
+def _signature(name: str, thing: Any) -> str:
+    """How it is called, one parameter a line where there are many; nothing of a class that is not made by its users."""
+    if inspect.isclass(thing) and name not in MADE_BY_USERS:
+        return ""
+    parameters = [_parameter(each) for each in inspect.signature(thing).parameters.values() if each.name != "self"]
+    plain = f"{name}({', '.join(parameters)})"
+    if len(plain) > 100:
+        plain = f"{name}(\n" + "".join(f"    {each},\n" for each in parameters) + ")"
+    return f"```text\n{plain}\n```\n\n"
+
+
+MADE_BY_USERS = {"Account", "DatabaseTable", "LinearCost", "Protection", "Tabulation", "TableValue"}
+
+
+def _parameter(each: inspect.Parameter) -> str:
+    star = "**" if each.kind is each.VAR_KEYWORD else "*" if each.kind is each.VAR_POSITIONAL else ""
+    default = "" if each.default is inspect.Parameter.empty else f" = {_default(each.default)}"
+    kind = "" if each.annotation is inspect.Parameter.empty else f": {each.annotation}"
+    return f"{star}{each.name}{kind}{default}"
+
+
+def _default(value: object) -> str:
+    text = repr(value)
+    return "…" if "<" in text or len(text) > 30 else text
+
+
+def _members(thing: type) -> Iterator[str]:
+    """What it offers, a row each."""
+    rows = []
+    for name in dict.fromkeys(name for kind in thing.__mro__[:-1] for name in vars(kind)):
+        member = inspect.getattr_static(thing, name)
+        if name[0] == "_" or not (words := _of_member(member)):
+            continue
+        rows.append(f"| `{name}{words.strip()}` | {_first(getattr(member, '__func__', member))} |")
+    if rows:
+        yield "\n| it offers | |\n| --- | --- |"
+        yield from rows
+
+
+def _of_member(member: object) -> str:
+    """How it is used, in a word; nothing where it says nothing of itself."""
+    called = getattr(member, "__func__", member)
+    if isinstance(member, property) or type(member).__name__ == "cached_property":
+        return " " if _told(member) else ""
+    if not inspect.isfunction(called) or not _told(called):
+        return ""
+    names = [n for n in inspect.signature(called).parameters if n not in ("self", "cls")]
+    return f"({', '.join(names)})"
 
 
 def page() -> str:
@@ -281,7 +365,7 @@ def _words(node: Node) -> str:
     if node.get("type") == "array":
         return f"list of: {_words(node.get('items', {}))}"
     if node.get("type") == "object":
-        values = node.get("additionalProperties", {})
+        values = next(iter(node.get("patternProperties", {}).values()), node.get("additionalProperties", {}))
         return "table" if values is True else f"table of: {_words(values)}"
     return _scalar(node)
 
@@ -310,6 +394,7 @@ PAGES = {
     "survey-file.md": survey_page,
     "tables-file.md": tables_page,
     "documents.md": documents_page,
+    "python.md": python_page,
 }
 
 if __name__ == "__main__":

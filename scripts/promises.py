@@ -1,8 +1,9 @@
 """The table on the page *What we promise and how it is tested*: every promise of promises.toml with its tests.
 
-`promises.py tests` lists the tests, for `make bench`, which runs them with their full numbers; `promises.py write FILE`
-takes what that run counted (`DUALMANDATE_COUNTS=FILE`) into docs/explanation/promises.json, dates it, and writes the
-table anew. What was not run keeps the count and the date of its last run; what failed is not written.
+`promises.py tests` lists the tests, for `make bench`, which runs them with their full numbers. `promises.py write
+FILE…` takes what that run counted (`DUALMANDATE_COUNTS=FILE`) into docs/explanation/promises.json, from one file or
+from several with other tests each, dates it by its file, and writes the table anew. What was not run keeps the count
+and the date of its last run; what failed is not written.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import json
 import sys
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -110,21 +111,33 @@ def merged(
     return found
 
 
+def pieces(files: Iterable[Path]) -> Iterator[tuple[dict[str, dict[str, int]], str]]:
+    """What each piece of a run counted, and its day; a test that stands in two pieces has no one count."""
+    known: set[str] = set()
+    for file in files:
+        run = json.loads(file.read_text(encoding="utf-8"))
+        promised = {test.node for test in tests()} & set(run)
+        if twice := known & promised:
+            raise SystemExit(f"promises: counted in two files: {', '.join(sorted(twice))}")
+        known |= promised
+        yield run, f"{datetime.fromtimestamp(file.stat().st_mtime, UTC):%Y-%m-%d}"
+
+
 def main(words: list[str]) -> None:
     match words:
         case ["tests"]:
             print("\n".join(test.node for test in tests()))
-        case ["write", file]:
+        case ["write", file, *others]:
             counted = json.loads(COUNTED.read_text(encoding="utf-8")) if COUNTED.exists() else {}
-            run = json.loads(Path(file).read_text(encoding="utf-8"))
-            counted = merged(counted, run, f"{datetime.now(UTC):%Y-%m-%d}")
+            for run, date in pieces([Path(file), *map(Path, others)]):
+                counted = merged(counted, run, date)
             COUNTED.write_text(json.dumps(counted, indent=1, sort_keys=True) + "\n", encoding="utf-8")
             missing = [test.node for test in tests() if test.node not in counted]
             if missing:
                 raise SystemExit("promises: never run, so the page is not written:\n" + "\n".join(missing))
             PAGE.write_text(written(PAGE.read_text(encoding="utf-8"), counted), encoding="utf-8")
         case _:
-            raise SystemExit("usage: promises.py tests | promises.py write FILE")
+            raise SystemExit("usage: promises.py tests | promises.py write FILE…")
 
 
 if __name__ == "__main__":

@@ -225,6 +225,10 @@ class NotApproved(LedgerRefusal):
     """A plan that nobody approved, or only its own publisher."""
 
 
+class NotChecked(LedgerRefusal):
+    """Records in a state that nobody has held against the program: what does not fit would be published as zeros."""
+
+
 class ReleaseConflict(LedgerRefusal):
     """A release that exists already, or a step that it cannot take."""
 

@@ -25,7 +25,7 @@ def test_help_names_every_command(command: Command, words: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["demo", "init", "plan", "approve", "publish", "tabulate", "replicate", "benchmark", "doctor", "schema"]
+    "name", ["demo", "init", "plan", "approve", "publish", "check", "replicate", "benchmark", "doctor", "schema"]
 )
 def test_every_command_has_help_and_json(command: Command, name: str) -> None:
     outcome = command(name, "--help")
@@ -49,7 +49,7 @@ def test_the_version_is_the_package_s(command: Command) -> None:
         (["plan", "a.toml", "--epsilon", "1"], "no such option: --epsilon"),
         (["plan", "a.toml", "b.toml"], "got unexpected extra argument(s) (b.toml)"),
         (["plan", "a.toml", "--out"], "invalid value for '--out': '--json' reads like another option"),
-        (["init"], "missing argument 'NAME'"),
+        (["publish"], "missing argument 'PLAN.json'"),
     ],
 )
 def test_a_command_that_cannot_be_read_is_a_refusal(command: Command, words: list[str], what: str) -> None:

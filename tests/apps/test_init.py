@@ -23,7 +23,7 @@ def test_a_program_folder_with_its_project(command: Command, tmp_path: Path, nam
     assert document["schema"] == "init/1"
     assert document["files"] == sorted(listing(tmp_path / name))
     after = {"survey": "preferences survey/survey.toml", "block": "audit block/tables.toml"}
-    assert document["next"] == f"dualmandate {after.get(name, f'plan {name}/program.toml')}"
+    assert document["next"] == f"dualmandate {after.get(name, f'plan {name}/program.toml --out {name}/report')}"
     assert document["next"] in outcome.err
     own = "tables.toml" if name == "block" else "program.toml"
     assert {own, "dualmandate.toml", ".gitignore"} <= set(document["files"])

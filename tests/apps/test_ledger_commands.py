@@ -313,21 +313,39 @@ def test_a_plan_that_shows_other_words_or_numbers_than_it_signs_is_not_approved(
         assert refusal["what"] == "'plan.json' does not say what its digest stands for"
         assert f"`{key}`" in refusal["why"]
         Path("report/plan.json").write_text(json.dumps(forged), encoding="utf-8")  # with the digest that it had
-        for words in (["approve", "report/plan.json"], ["publish", "report/plan.json"]):
+        for words in (["approve", "report/plan.json"], ["publish", "report/plan.json", "--unchecked"]):
             assert "was changed after it was made" in refused(command, *words, code="invalid file")["what"]
     monkeypatch.setattr("dualmandate.report.dossier.dossier_texts", lambda plan: {"dossier.html": "epsilon = 7.3651"})
     page = Path("report/dossier.html")
     page.write_text("epsilon = 6.3651", encoding="utf-8")
     kept = with_pages(document, {"dossier.html": b"epsilon = 7.3651"})
     Path("report/plan.json").write_text(json.dumps(kept), encoding="utf-8")
-    for words in (["approve", "report/plan.json"], ["publish", "report/plan.json"]):
+    for words in (["approve", "report/plan.json"], ["publish", "report/plan.json", "--unchecked"]):
         assert "'dossier.html' was changed" in refused(command, *words, code="invalid file")["what"]
     forged = with_pages(document, {"dossier.html": page.read_bytes()})
     Path("report/plan.json").write_text(json.dumps(forged), encoding="utf-8")
     assert "'dossier.html' does not say" in refused(command, "approve", "report/plan.json", code="invalid file")["what"]
+    page.unlink()  # a drawing alone is looked at too
+    drawing = Path("report/figures/regret.svg")
+    drawing.parent.mkdir()
+    drawing.write_text("<svg>6.3651</svg>", encoding="utf-8")
+    monkeypatch.setattr(
+        "dualmandate.report.dossier.dossier_texts",
+        lambda plan: {"dossier.html": "epsilon = 7.3651", "figures/regret.svg": "<svg>7.3651</svg>"},
+    )
+    forged = with_pages(document, {"figures/regret.svg": drawing.read_bytes()})
+    Path("report/plan.json").write_text(json.dumps(forged), encoding="utf-8")
+    assert "'regret.svg' does not say" in refused(command, "approve", "report/plan.json", code="invalid file")["what"]
+    drawing.unlink()
     page.write_text("epsilon = 7.3651", encoding="utf-8")
     Path("report/plan.json").write_text(json.dumps(kept), encoding="utf-8")
     assert command("approve", "report/plan.json", "--by", "Ben").status == 0
+    for key, change_plan in changes.items():  # and what says something else once it is approved is not published
+        forged = json.loads(json.dumps(kept))
+        change_plan(forged)
+        Path("report/plan.json").write_text(json.dumps(with_pages(forged, {})), encoding="utf-8")
+        if key != "guarantee.beliefs[0]":  # which is refused for itself
+            assert f"`{key}`" in refused(command, "publish", "report/plan.json", code="invalid file")["why"]
 
 
 def test_a_plan_apart_from_its_program_is_approved_by_what_it_carries_along(command: Command, tmp_path: Path) -> None:
@@ -340,7 +358,9 @@ def test_a_plan_apart_from_its_program_is_approved_by_what_it_carries_along(comm
     assert "`choice.epsilon`" in refused(command, "approve", "report/plan.json", code="invalid file")["why"]
     Path("report/plan.json").write_text(json.dumps(document), encoding="utf-8")
     assert command("approve", "report/plan.json", "--by", "Ben").status == 0
-    assert "was not found" in refused(command, "publish", "report/plan.json", code="invalid file")["what"]
+    assert (
+        "was not found" in refused(command, "publish", "report/plan.json", "--unchecked", code="invalid file")["what"]
+    )
 
 
 def test_a_plan_that_counted_the_ledger_is_followed_with_what_was_left_then(command: Command) -> None:
@@ -399,14 +419,14 @@ def test_what_is_spent_is_shown_and_reported(command: Command, project: Path) ->
     assert Fraction(account["remaining"]["exact"]) == 10 - loss.amount
     [release] = account["releases"]
     assert (release["state"], release["user"], release["cost"]["exact"]) == ("opened", "Eve", loss.exact())
-    assert "release r000003 of plan" in command("ledger", "show").out
+    assert "release residents-1 of plan" in command("ledger", "show").out
     reported = command("ledger", "report", "residents", "--failure-probability", "1e-10", "--json").document
     assert (reported["epsilon"]["exact"], reported["failure_probability"]["exact"]) == (loss.exact(), "0")
     kinds = [event["kind"] for event in command("ledger", "events", "--json").document["events"]]
     assert kinds == ["account opened", "approved", "reserved", "opened"]
     lines = command("ledger", "events", "residents").out.splitlines()
     assert lines[0].endswith("account opened by Ann, 'residents', epsilon 10")
-    assert lines[3].endswith("opened by Eve, 'residents', release r000003")
+    assert lines[3].endswith("opened by Eve, 'residents', release residents-1")
 
 
 def test_an_account_in_rho_is_reported_by_the_tight_conversion(command: Command, project: Path) -> None:
@@ -621,7 +641,7 @@ def test_help_loads_nothing_heavy(words: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "content", [None, b"{", b"[]", b'{"release": ["r000003"]}', b"\xff", b"[" * 100_000], ids=lambda c: str(c)[:24]
+    "content", [None, b"{", b"[]", b'{"release": ["residents-1"]}', b"\xff", b"[" * 100_000], ids=lambda c: str(c)[:24]
 )
 def test_a_release_that_cannot_be_read_is_not_reported(command: Command, project: Path, content: bytes | None) -> None:
     opened(command)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shlex
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -107,6 +108,16 @@ def test_words_alone_without_json(command: Command, program: Path) -> None:
     assert "2.4442" in outcome.out
 
 
+def test_one_screen_and_in_full_all_of_it(command: Command) -> None:
+    short, full = (command("plan", "title_i/program.toml", *words).out.splitlines() for words in ([], ["--full"]))
+    assert len(short) <= 25
+    assert max(map(len, short)) <= 80
+    assert short[-2:] == ["next:", "  dualmandate plan title_i/program.toml --out title_i/report"]
+    assert len(full) > 60
+    assert "To be approved" in full
+    assert full[-2:] == short[-2:]
+
+
 def test_a_folder_stands_for_the_program_in_it(command: Command, program: Path) -> None:
     assert command("plan", program.parent, "--json").out == command("plan", program, "--json").out
 
@@ -126,7 +137,16 @@ def test_out_writes_the_plan_beside_the_dossier(
     assert outcome.document["pages"] == {"dossier.html": hashlib.sha256(b"page").hexdigest()}
     assert sorted(path.name for path in written.iterdir()) == ["dossier.html", "plan.json"]
     assert list((tmp_path / "a").iterdir()) == [written]
-    assert outcome.err.endswith(f"\nwritten: {written / 'plan.json'}\nto open: {written / 'dossier.html'}\n")
+    *_, wrote, page, following, typed, end = outcome.err.split("\n")
+    assert (wrote, page) == (f"written: {written / 'plan.json'}", f"to open: {written / 'dossier.html'}")
+    assert (following, end) == ("next:", "")
+    words = "dualmandate ledger open 'school children' --unit child --cap 3"
+    assert typed == f"  {words} --ledger title_i/.dualmandate/ledger.sqlite"
+    opened = command(*shlex.split(typed)[1:])
+    assert opened.status == 0, opened.err
+    named = "--ledger title_i/.dualmandate/ledger.sqlite"
+    approve = command("plan", program, "--out", written, *named.split()).out
+    assert approve.splitlines()[-1] == f"  dualmandate approve a/report/plan.json {named}"
 
 
 def test_out_comes_from_the_settings_of_the_program_s_project(

@@ -97,9 +97,9 @@ def test_state_and_drafts_of_a_publication_are_for_their_owner(
         raise OSError("the disk is gone")
 
     monkeypatch.setattr(publishing, "write_release", stopped)
-    assert town.typed(folder, "publish", town.PLAN, "--by", "Eve")[0] != 0
+    assert town.typed(folder, "publish", town.PLAN, "--unchecked", "--by", "Eve")[0] != 0
     assert seen == [0o700]
-    assert any((folder / town.STATE).rglob("*r000003*"))  # its secret is there
+    assert any((folder / town.STATE).rglob("*residents-1*"))  # its secret is there
     assert modes(folder / town.STATE) == {"files": {0o600}, "folders": {0o700}}
 
 

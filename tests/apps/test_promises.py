@@ -107,10 +107,12 @@ def check_study(command: Command, folder: Path, plan: dict[str, Any], *, every_d
     assert plan["why_study"] == plan["notes"][0]
     before = contents(folder)
     is_refused(command("approve", "report/plan.json", "--by", "Eve", "--json"))
-    is_refused(command("publish", "report/plan.json", "--by", "Eve", "--json"))
-    is_refused(command("publish", "report/plan.json", "--resume", "r000001", "--by", "Eve", "--json"))
+    is_refused(command("publish", "report/plan.json", "--unchecked", "--by", "Eve", "--json"))
+    is_refused(
+        command("publish", "report/plan.json", "--unchecked", "--resume", "residents-1", "--by", "Eve", "--json")
+    )
     if every_door:
-        is_refused(command("publish", "program.toml", "--by", "Eve", "--json"))
+        is_refused(command("publish", "program.toml", "--unchecked", "--by", "Eve", "--json"))
         made, ledger = dualmandate.load(folder / "program.toml").plan(), find_ledger(folder, None).open()
         assert made.program.source is not None
         with pytest.raises(dualmandate.Refusal, match="is a study"):
@@ -124,7 +126,7 @@ def check_promise(command: Command, folder: Path, plan: dict[str, Any]) -> bool:
     assert plan["why_study"] is None
     outcome = command("approve", "report/plan.json", "--by", "Ben", "--json")
     assert outcome.status == 0, outcome.err
-    outcome = command("publish", "report/plan.json", "--by", "Eve", "--json")
+    outcome = command("publish", "report/plan.json", "--unchecked", "--by", "Eve", "--json")
     assert outcome.status == 0, outcome.err
     release = dualmandate.load_release(outcome.document["directory"])
     together = release.facts["estimated_together"]
@@ -183,10 +185,10 @@ def test_a_study_that_was_approved_by_an_earlier_version_is_not_published(
     ledger = find_ledger(tmp_path, None).open()
     plan = dualmandate.load(tmp_path / "program.toml").plan()
     ledger.approve(Approval("residents", document["digest"], plan.charge, "person", by="Ben"))
-    outcome = command("publish", "report/plan.json", "--by", "Eve", "--json")
+    outcome = command("publish", "report/plan.json", "--unchecked", "--by", "Eve", "--json")
     assert (outcome.status, outcome.document["code"]) == (2, "invalid file")
     assert "earlier version" in outcome.document["why"]
-    is_refused(command("publish", "program.toml", "--by", "Eve", "--json"))
+    is_refused(command("publish", "program.toml", "--unchecked", "--by", "Eve", "--json"))
     assert ledger.spent("residents") == 0
     assert not (tmp_path / "releases").exists()
     # A plan that is shown as what it is not was changed.

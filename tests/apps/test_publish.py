@@ -106,10 +106,10 @@ def test_a_strategy_that_was_changed_after_the_approval_is_refused(command: Comm
     document = json.loads(whole)
     document["values"]["wards"] = "1/7"
     file.write_text(json.dumps(document), encoding="utf-8")
-    refused(command, "publish", "report/plan.json", "--by", "Eve", code="invalid mechanism")
+    refused(command, "publish", "report/plan.json", "--unchecked", "--by", "Eve", code="invalid mechanism")
     assert the_ledger(project).spent("residents") == 0
     file.write_text(whole, encoding="utf-8")
-    published = command("publish", "report/plan.json", "--by", "Eve", "--json").document
+    published = command("publish", "report/plan.json", "--unchecked", "--by", "Eve", "--json").document
     carried = project / "releases" / published["release"] / "strategies" / "all.json"
     assert json.loads(carried.read_text(encoding="utf-8")) == json.loads(whole)
 
@@ -121,14 +121,14 @@ def test_a_plan_that_states_another_guarantee_than_is_kept_is_not_published(comm
     document = json.loads(file.read_text(encoding="utf-8"))
     document["guarantee"]["protected"] = "Everybody, whatever they do."
     file.write_text(json.dumps(with_pages(document, {})), encoding="utf-8")
-    refusal = refused(command, "publish", "report/plan.json", "--by", "Eve", code="not approved")
+    refusal = refused(command, "publish", "report/plan.json", "--unchecked", "--by", "Eve", code="not approved")
     assert "another guarantee" in refusal["what"]
     assert the_ledger(project).spent("residents") == 0
 
 
 def test_what_a_release_alone_has_cost_is_reported_beside_the_account(command: Command, project: Path) -> None:
     approved(command)
-    release = command("publish", "report/plan.json", "--by", "Eve", "--json").document["release"]
+    release = command("publish", "report/plan.json", "--unchecked", "--by", "Eve", "--json").document["release"]
     words = ["ledger", "report", "residents", "--failure-probability", "0.001"]
     plain = command(*words, "--json").document
     assert plain["releases"] == []
@@ -153,7 +153,7 @@ def test_what_a_release_alone_has_cost_is_reported_beside_the_account(command: C
 
 def test_an_approved_plan_is_published_once(command: Command, project: Path) -> None:
     approval = approved(command, cap="20")
-    outcome = command("publish", "report/plan.json", "--by", "Eve", "--json")
+    outcome = command("publish", "report/plan.json", "--unchecked", "--by", "Eve", "--json")
     assert outcome.status == 0, outcome.err
     document = outcome.document
     jsonschema.validate(document, schema("publication"))
@@ -169,12 +169,15 @@ def test_an_approved_plan_is_published_once(command: Command, project: Path) -> 
         "release.json",
         "index.html",
         "measurements/all.parquet",
-        "estimates/wards.parquet",
-        "estimates/ages-by-ward.parquet",
+        "README.md",
+        "data_dictionary.csv",
+        "data_dictionary.json",
         "tables/wards.parquet",
         "tables/wards.csv",
+        "tables/wards.xlsx",
         "tables/ages-by-ward.parquet",
         "tables/ages-by-ward.csv",
+        "tables/ages-by-ward.xlsx",
         "strategies/all.json",
         "program/program.toml",
         "program/wards.csv",
@@ -184,26 +187,27 @@ def test_an_approved_plan_is_published_once(command: Command, project: Path) -> 
     assert np.array_equal(ages.reshape(3, 16).sum(axis=1), wards)
     for path in folder.rglob("*"):
         assert path.is_dir() or CANARY.encode() not in path.read_bytes()
-    refusal = refused(command, "publish", "report/plan.json", "--by", "Eve", code="release conflict")
+        assert path.is_dir() or b"residents.csv" not in path.read_bytes()  # the name of the confidential file
+    refusal = refused(command, "publish", "report/plan.json", "--unchecked", "--by", "Eve", code="release conflict")
     assert document["release"] in refusal["what"]
-    again = command("publish", "report/plan.json", "--by", "Eve", "--again", "--json")
+    again = command("publish", "report/plan.json", "--unchecked", "--by", "Eve", "--again", "--json")
     assert again.status == 0, again.err
     spent = the_ledger(project).spent("residents")
     assert spent == 2 * the_ledger(project).release(document["release"]).cost
-    shown = command("publish", "report/plan.json", "--by", "Eve", "--again")
+    shown = command("publish", "report/plan.json", "--unchecked", "--by", "Eve", "--again")
     assert "published: release" in shown.out
     assert "to open:" in shown.out
 
 
 def test_a_program_is_planned_again_and_must_be_approved(command: Command, project: Path) -> None:
-    refused(command, "publish", "program.toml", code="ledger unavailable")
+    refused(command, "publish", "program.toml", "--unchecked", code="ledger unavailable")
     approval = approved(command)
-    outcome = command("publish", "program.toml", "--by", "Eve", "--json")
+    outcome = command("publish", "program.toml", "--unchecked", "--by", "Eve", "--json")
     assert outcome.status == 0, outcome.err
     assert outcome.document["plan_digest"] == approval["plan_digest"]
     text = PROGRAM.replace("value = 2,", "value = 3,")
     (project / "program.toml").write_text(text, encoding="utf-8")
-    assert "not approved" in refused(command, "publish", ".", "--by", "Eve", code="not approved")["what"]
+    assert "not approved" in refused(command, "publish", ".", "--unchecked", "--by", "Eve", code="not approved")["what"]
 
 
 def test_what_was_changed_after_it_was_signed_is_refused(command: Command, project: Path) -> None:
@@ -220,13 +224,13 @@ def test_what_was_changed_after_it_was_signed_is_refused(command: Command, proje
         before = file.read_text(encoding="utf-8")
         assert old in before
         file.write_text(before.replace(old, new), encoding="utf-8")
-        outcome = command("publish", "report/plan.json", "--by", "Eve", "--json")
+        outcome = command("publish", "report/plan.json", "--unchecked", "--by", "Eve", "--json")
         assert outcome.status == 2, file
         assert outcome.document["code"] in ("invalid file", "not approved", "invalid mechanism"), outcome.err
         file.write_text(before, encoding="utf-8")
     assert plan.read_text(encoding="utf-8") == signed
     assert the_ledger(project).spent("residents") == spent == 0
-    assert command("publish", "report/plan.json", "--by", "Eve").status == 0
+    assert command("publish", "report/plan.json", "--unchecked", "--by", "Eve").status == 0
 
 
 def test_a_plan_far_from_its_program_says_so(command: Command, project: Path, tmp_path_factory: Any) -> None:
@@ -241,12 +245,15 @@ def test_without_a_source_or_an_exact_sampler_nothing_is_published(command: Comm
     (project / "program.toml").write_text(PROGRAM.replace('source          = "residents.csv"\n', ""), encoding="utf-8")
     approved(command)
     assert (
-        refused(command, "publish", "report/plan.json", code="invalid request")["where"]["key"] == "population.source"
+        refused(command, "publish", "report/plan.json", "--unchecked", code="invalid request")["where"]["key"]
+        == "population.source"
     )
     text = PROGRAM.replace('"geometric"', '"staircase"').replace('strategy = "optimized"', 'strategy = "workload"')
     (project / "program.toml").write_text(text, encoding="utf-8")
     assert command("plan", "program.toml", "--out", "report").status == 0
-    assert "staircase" in refused(command, "publish", "report/plan.json", code="invalid mechanism")["what"]
+    assert (
+        "staircase" in refused(command, "publish", "report/plan.json", "--unchecked", code="invalid mechanism")["what"]
+    )
     assert the_ledger(project).releases() == ()
 
 
@@ -260,14 +267,16 @@ def test_an_interrupted_publication_names_the_command_that_resumes(
 
     with monkeypatch.context() as patched:
         patched.setattr(publishing, "measure", interrupted)
-        outcome = command("publish", "report/plan.json", "--by", "Eve")
+        outcome = command("publish", "report/plan.json", "--unchecked", "--by", "Eve")
     assert outcome.status == 130
     [entry] = the_ledger(project).releases()
     assert f"dualmandate publish report/plan.json --resume {entry.name}" in outcome.err
-    resumed = command("publish", "report/plan.json", "--resume", entry.name, "--by", "Eve")
+    resumed = command("publish", "report/plan.json", "--unchecked", "--resume", entry.name, "--by", "Eve")
     assert resumed.status == 0, resumed.err
     assert the_ledger(project).release(entry.name).state is ReleaseState.SETTLED
-    assert refused(command, "publish", "report/plan.json", "--resume", "r000099", code="release conflict")
+    assert refused(
+        command, "publish", "report/plan.json", "--unchecked", "--resume", "residents-99", code="release conflict"
+    )
 
 
 def test_a_source_without_a_column_is_refused_before_anything_is_spent(command: Command, project: Path) -> None:
@@ -275,11 +284,11 @@ def test_a_source_without_a_column_is_refused_before_anything_is_spent(command: 
     records = project / "residents.csv"
     whole = records.read_text(encoding="utf-8")
     records.write_text(whole.replace("ward,age", f"ward,{CANARY}"), encoding="utf-8")
-    refusal = refused(command, "publish", "report/plan.json", "--by", "Eve", code="unreadable source")
+    refusal = refused(command, "publish", "report/plan.json", "--unchecked", "--by", "Eve", code="unreadable source")
     assert "rename the column" in refusal["instead"]
     assert the_ledger(project).releases() == ()  # the header is no secret, and is read before a loss is set aside
     records.write_text(whole, encoding="utf-8")
-    assert command("publish", "report/plan.json", "--by", "Eve").status == 0
+    assert command("publish", "report/plan.json", "--unchecked", "--by", "Eve").status == 0
 
 
 def copied(project: Path, name: str) -> Path:
@@ -293,7 +302,7 @@ def restore(project: Path, backup: Path) -> None:
     shutil.copytree(backup, project / ".dualmandate")
 
 
-@pytest.mark.parametrize("elsewhere", ["beside the data", "beside the releases", "second place"])
+@pytest.mark.parametrize("elsewhere", ["beside the data", "renamed data", "beside the releases", "second place"])
 def test_a_restored_ledger_publishes_nowhere(command: Command, project: Path, elsewhere: str) -> None:
     """Whichever of its anchors is left: beside the data, in the usual folder of releases, in the second place."""
     if elsewhere == "second place":
@@ -301,15 +310,18 @@ def test_a_restored_ledger_publishes_nowhere(command: Command, project: Path, el
         (project / "dualmandate.toml").write_text('anchor_file = "other/head"\n', encoding="utf-8")
     approved(command, cap="20")
     backup = copied(project, "backup")
-    assert command("publish", "report/plan.json", "--by", "Eve").status == 0
+    assert command("publish", "report/plan.json", "--unchecked", "--by", "Eve").status == 0
     [account] = command("ledger", "accounts", "--json").document["accounts"]
     [beside] = project.glob("residents.csv.*.anchor")
-    if elsewhere != "beside the data":
+    if elsewhere == "renamed data":  # the link is what the program names, and stands for another file than before
+        (project / "residents.csv").rename(project / "people.csv")
+        (project / "residents.csv").symlink_to("people.csv")
+    elif elsewhere != "beside the data":
         beside.unlink()
     if elsewhere != "beside the releases":
         shutil.move(project / "releases", project / "away")
     restore(project, backup)
-    words = ["publish", "report/plan.json", "--by", "Eve", "--out", "out2"]
+    words = ["publish", "report/plan.json", "--unchecked", "--by", "Eve", "--out", "out2"]
     refusal = refused(command, *words, code="ledger tampered")
     assert "and its anchor knows" in refusal["what"]
     assert account["spent"] != "0"
@@ -326,9 +338,9 @@ def test_two_cloned_folders_spend_one_cap(command: Command, project: Path, monke
     approved(command, cap="10")
     clone = project.parent / f"{project.name} clone"
     shutil.copytree(project, clone)
-    assert command("publish", "report/plan.json", "--by", "Eve").status == 0
+    assert command("publish", "report/plan.json", "--unchecked", "--by", "Eve").status == 0
     monkeypatch.chdir(clone)
-    refusal = refused(command, "publish", "report/plan.json", "--by", "Eve", code="ledger tampered")
+    refusal = refused(command, "publish", "report/plan.json", "--unchecked", "--by", "Eve", code="ledger tampered")
     assert "its anchor knows" in refusal["what"]
     assert not list(clone.glob("releases/*"))
 
@@ -342,28 +354,28 @@ def test_a_folder_of_data_that_keeps_no_anchor_is_told(
         raise CannotWrite("it", why="read-only", instead="no")
 
     monkeypatch.setattr("dualmandate.publication.beside_data.advance_anchor", not_writable)
-    outcome = command("publish", "report/plan.json", "--by", "Eve")
+    outcome = command("publish", "report/plan.json", "--unchecked", "--by", "Eve")
     assert outcome.status == 0, outcome.err
     assert "no anchor could be kept beside the data, and no second place is named" in outcome.out
     assert not list(project.glob("residents.csv.*.anchor"))
     monkeypatch.undo()
     monkeypatch.chdir(project)
-    assert UNANCHORED not in command("publish", "report/plan.json", "--by", "Eve", "--again").out
+    assert UNANCHORED not in command("publish", "report/plan.json", "--unchecked", "--by", "Eve", "--again").out
     monkeypatch.setattr("dualmandate.publication.beside_data.advance_anchor", not_writable)
-    later = command("publish", "report/plan.json", "--by", "Eve", "--again")
+    later = command("publish", "report/plan.json", "--unchecked", "--by", "Eve", "--again")
     assert UNANCHORED in later.out, later.err  # the anchor that stands there knows nothing of this release
 
 
 def test_a_damaged_anchor_beside_the_data_is_refused(command: Command, project: Path) -> None:
     approved(command, cap="20")
-    published = command("publish", "report/plan.json", "--by", "Eve", "--json").document
+    published = command("publish", "report/plan.json", "--unchecked", "--by", "Eve", "--json").document
     assert published["anchored"] is True
     [beside] = project.glob("residents.csv.*.anchor")
     assert beside.stat().st_mode & 0o777 == 0o644
     head = json.loads((Path(published["directory"]) / "release.json").read_text(encoding="utf-8"))["ledger_head"]
     assert json.loads(beside.read_text(encoding="utf-8"))["ledger_head"] == head
     beside.write_text("{", encoding="utf-8")
-    words = ["publish", "report/plan.json", "--by", "Eve", "--again"]
+    words = ["publish", "report/plan.json", "--unchecked", "--by", "Eve", "--again"]
     assert "anchor of the ledger cannot be read" in refused(command, *words, code="ledger tampered")["what"]
 
 
@@ -380,7 +392,7 @@ REASON = "agreed with the board on 3 May"
 def test_a_second_ledger_for_the_same_people_is_seen(command: Command, project: Path, known_by: str) -> None:
     approved(command)
     first = the_ledger(project).identifier
-    assert command("publish", "report/plan.json", "--by", "Eve").status == 0
+    assert command("publish", "report/plan.json", "--unchecked", "--by", "Eve").status == 0
     [beside] = project.glob("residents.csv.*.anchor")
     if known_by != "the data":
         beside.unlink()
@@ -388,7 +400,7 @@ def test_a_second_ledger_for_the_same_people_is_seen(command: Command, project: 
         shutil.move(project / "releases", project / "out2")
     second_ledger(command, project)
     out = "out3" if known_by == "the data" else "out2"
-    words = ["publish", "report/plan.json", "--by", "Eve", "--out", out]
+    words = ["publish", "report/plan.json", "--unchecked", "--by", "Eve", "--out", out]
     refusal = refused(command, *words, code="release conflict")
     assert refusal["what"] == f"another ledger has spent from 'residents.csv': {first}"
     assert "--other-ledger REASON" in refusal["instead"]
@@ -396,7 +408,7 @@ def test_a_second_ledger_for_the_same_people_is_seen(command: Command, project: 
     made = command(*words, "--other-ledger", REASON, "--json")
     if known_by == "--out":  # a release of the same name is there: nothing of others is overwritten
         assert made.status == 2
-        made = command(*words[:-1], "out4", "--other-ledger", REASON, "--resume", "r000003", "--json")
+        made = command(*words[:-1], "out4", "--other-ledger", REASON, "--resume", "residents-1", "--json")
     assert made.status == 0, made.err
     facts = json.loads((Path(made.document["directory"]) / "release.json").read_text(encoding="utf-8"))
     jsonschema.validate(facts, schema("release"))
@@ -417,7 +429,7 @@ def test_a_damaged_anchor_of_another_ledger_is_another_ledger(command: Command, 
     approved(command)
     (project / f"residents.csv.{'0a' * 8}.anchor").write_text("{", encoding="utf-8")
     (project / "residents.csv.notes.anchor").write_text("{", encoding="utf-8")  # nobody's
-    refusal = refused(command, "publish", "report/plan.json", "--by", "Eve", code="release conflict")
+    refusal = refused(command, "publish", "report/plan.json", "--unchecked", "--by", "Eve", code="release conflict")
     assert refusal["what"].endswith(f": {'0a' * 8}")
 
 
@@ -426,7 +438,7 @@ def test_an_account_has_an_identifier_in_plans_releases_and_statements(command: 
     assert command("plan", "program.toml", "--json").document["program"]["account_identifier"] is None
     approved(command)
     planned = json.loads((project / "report" / "plan.json").read_text(encoding="utf-8"))
-    release = command("publish", "report/plan.json", "--by", "Eve", "--json").document
+    release = command("publish", "report/plan.json", "--unchecked", "--by", "Eve", "--json").document
     facts = json.loads((Path(release["directory"]) / "release.json").read_text(encoding="utf-8"))
     parts = [each.encode() for each in ("account/1", facts["ledger_head"]["ledger"], facts["account"])]
     content = b"".join(len(each).to_bytes(8, "big") + each for each in parts)
@@ -438,7 +450,7 @@ def test_an_account_has_an_identifier_in_plans_releases_and_statements(command: 
     [account] = command("ledger", "accounts", "--json").document["accounts"]
     assert account["identifier"] == own
     assert f"account {own}" in command("ledger", "show").out
-    assert f"spent from the account 'residents' ({own})" in command("plan", "program.toml").out
+    assert f"spent from the account 'residents' ({own})" in command("plan", "program.toml", "--full").out
     without = command("plan", "program.toml", "--ledger", "nowhere.sqlite", "--json")
     assert without.status == 2
 
@@ -450,7 +462,10 @@ def test_a_plan_for_the_account_of_another_ledger_is_neither_approved_nor_publis
     plan = (project / "report" / "plan.json").read_text(encoding="utf-8")
     second_ledger(command, project)
     (project / "report" / "plan.json").write_text(plan, encoding="utf-8")
-    for words in (["approve", "report/plan.json", "--by", "Zoe"], ["publish", "report/plan.json", "--by", "Eve"]):
+    for words in (
+        ["approve", "report/plan.json", "--by", "Zoe"],
+        ["publish", "report/plan.json", "--unchecked", "--by", "Eve"],
+    ):
         refusal = refused(command, *words, code="not approved")
         assert refusal["what"] == "the plan was made for the account 'residents' of another ledger"
     assert the_ledger(project).spent("residents") == 0

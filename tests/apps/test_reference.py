@@ -22,6 +22,7 @@ def test_every_command_has_a_heading_and_every_parameter_words() -> None:
         "benchmark",
         "demo",
         "doctor",
+        "index",
         "init",
         "ledger",
         "plan",
@@ -29,7 +30,7 @@ def test_every_command_has_a_heading_and_every_parameter_words() -> None:
         "publish",
         "replicate",
         "schema",
-        "tabulate",
+        "check",
     }
     inner = vars(commands["ledger"])["commands"]
     assert set(inner) == {"accounts", "anchor", "cancel", "events", "export", "open", "report", "show", "verify"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sqlite3
 import subprocess
 from dataclasses import replace
@@ -101,7 +102,7 @@ def the_ledger(project: Path) -> Ledger:
     return open_ledger(state / "ledger.sqlite", read_key(state / "key"))
 
 
-APPROVE, PUBLISH = ("approve", "report/plan.json"), ("publish", "report/plan.json")
+APPROVE, PUBLISH = ("approve", "report/plan.json"), ("publish", "report/plan.json", "--unchecked")
 
 
 def fingerprint(keys: Path, name: str) -> str:
@@ -165,7 +166,7 @@ def test_unsigned_words_are_labeled_everywhere(command: Command, project: Path) 
     lines = command("ledger", "events").out.splitlines()
     labeled = [line for line in lines if any(f" {act} by" in line for act in ("approved", "reserved", "published"))]
     assert len(labeled) == 3
-    assert all(line.endswith("unsigned") for line in labeled)
+    assert all("unsigned" in line for line in labeled)
     shown = command("ledger", "show").out
     assert shown.count("unsigned") == 2
     assert "approvals and publications: 0 signed, 2 unsigned" in command("ledger", "verify").out
@@ -186,6 +187,28 @@ def test_a_project_that_names_its_signers_takes_no_other_word(command: Command, 
     assert "is not one of" in refused(command, *PUBLISH, "--by", "Ben", "--sign", keys / "Ben")["what"]
     assert the_ledger(project).spent("residents") == 0
     done(command, *PUBLISH, "--by", "Eve", "--sign", keys / "Eve")
+
+
+@pytest.mark.parametrize("named", ["by its path", "through a link"])
+def test_who_signs_is_a_matter_of_the_ledgers_own_project(
+    command: Command, project: Path, keys: Path, monkeypatch: pytest.MonkeyPatch, named: str
+) -> None:
+    """Another project folder, which names nobody, frees nobody from signing in this ledger."""
+    planned(command)
+    done(command, *APPROVE, "--by", "Ben", "--sign", keys / "Ben")
+    other = project / "other"
+    other.mkdir()
+    (other / "dualmandate.toml").write_text("schema = 1\n", encoding="utf-8")
+    for name in ("program.toml", "residents.csv"):
+        shutil.copy(project / name, other)
+    shutil.copytree(project / "report", other / "report")
+    flag = ["--ledger", project / ".dualmandate" / "ledger.sqlite"] if named == "by its path" else []
+    if not flag:
+        (other / ".dualmandate").symlink_to(project / ".dualmandate")
+    monkeypatch.chdir(other)
+    assert "is not signed" in refused(command, *APPROVE, "--by", "Mallory", *flag)["what"]
+    assert "is not signed" in refused(command, *PUBLISH, "--by", "Mallory", *flag)["what"]
+    done(command, *PUBLISH, "--by", "Eve", "--sign", keys / "Eve", *flag)
 
 
 def test_an_approval_that_was_typed_before_does_not_count(command: Command, project: Path, keys: Path) -> None:
@@ -267,7 +290,7 @@ def test_a_refused_publication_is_labeled_too(command: Command, project: Path) -
     planned(command)
     refused(command, *PUBLISH, "--by", "Mallory")
     [line] = [line for line in command("ledger", "events").out.splitlines() if "refused by Mallory" in line]
-    assert line.endswith("unsigned")
+    assert line.endswith("unsigned, unchecked")
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,9 @@
 """Every page of the docs is executed and every link in it resolved, so that the docs cannot drift from the house.
 
 A page is a story: its blocks run in order in one empty folder. `toml file=NAME` and `csv file=NAME` blocks are written
-to that file, `python` blocks share one namespace, and each `$ dualmandate …` line of a `console` block is run; the
-other lines of a console block must occur in what it printed, where `…` stands for anything.
+to that file, `python` blocks share one namespace, and each `$ dualmandate …` line of a `console` block is run, in the
+folder `in=NAME`; the other lines of a console block must occur in what it printed, where `…` stands for anything.
+Blocks with `needs=postgres` run against a server, the one that `dualmandate.toml` names as `db.example`.
 """
 
 from __future__ import annotations
@@ -10,8 +11,10 @@ from __future__ import annotations
 import importlib
 import re
 import shlex
+import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,6 +59,10 @@ def runnable(page: Path) -> bool:
     return any(block.language in {"python", "console", "toml", "csv"} for block in blocks(page))
 
 
+def needs_postgres(page: Path) -> bool:
+    return any(block.options.get("needs") == "postgres" for block in blocks(page))
+
+
 def check_console(block: Block, folder: Path, where: str) -> None:
     printed, status = "", 0
     for line in block.body.splitlines():
@@ -74,20 +81,45 @@ def check_console(block: Block, folder: Path, where: str) -> None:
     assert status == int(block.options.get("exit", "0")), f"{where}: exit {status}\n{printed}"
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if runnable(p)], ids=lambda p: str(p.relative_to(ROOT)))
-def test_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def run_blocks(page: Path, folder: Path, before: Callable[[Block], None] = lambda block: None) -> None:
     namespace: dict[str, object] = {"__name__": "docs"}
     for block in blocks(page):
         where = f"{page.relative_to(ROOT)}, line {block.line}"
+        before(block)
         if "file" in block.options:
-            target = tmp_path / block.options["file"]
+            target = folder / block.options["file"]
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text(block.body, encoding="utf-8")
         elif block.language == "python":
             exec(compile(block.body, where, "exec"), namespace)
         elif block.language == "console":
-            check_console(block, tmp_path, where)
+            check_console(block, folder / block.options.get("in", "."), where)
+
+
+ALONE = [p for p in PAGES if runnable(p) and not needs_postgres(p)]
+
+
+@pytest.mark.parametrize("page", ALONE, ids=lambda p: str(p.relative_to(ROOT)))
+def test_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    run_blocks(page, tmp_path)
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("page", [p for p in PAGES if needs_postgres(p)], ids=lambda p: str(p.relative_to(ROOT)))
+def test_blocks_with_a_server_run(page: Path, tmp_path: Path, postgres_url: str) -> None:
+    """The words of the page name a server that is nowhere; what it copies by hand is copied here."""
+
+    def before(block: Block) -> None:
+        for file in tmp_path.glob("*/dualmandate.toml"):
+            file.write_text(file.read_text().replace("postgresql://ledger@db.example/dualmandate", postgres_url))
+        state = tmp_path / "board" / ".dualmandate"
+        if block.options.get("in") == "board" and not state.exists():
+            state.mkdir(mode=0o700)
+            for name in ("key", "ledger.anchor"):
+                shutil.copy2(tmp_path / "engineers" / ".dualmandate" / name, state)
+
+    run_blocks(page, tmp_path, before)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))

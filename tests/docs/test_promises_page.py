@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 import re
 from pathlib import Path
 
@@ -68,6 +69,20 @@ def test_a_run_that_failed_is_not_written_and_one_that_was_partial_keeps_the_res
         promises.merged(before, {first.node: {"tried": 1999, "cases": 7, "wrong": 1}}, "2026-11-16")
     with pytest.raises(SystemExit, match="did not pass"):  # not run for want of a system part is no pass
         promises.merged(before, {first.node: {"tried": 0, "cases": 0, "wrong": 1}}, "2026-11-16")
+
+
+def test_a_run_may_come_in_pieces_and_no_test_in_two(tmp_path: Path) -> None:
+    first, second = list(promises.tests())[:2]
+    count = {"tried": 5, "cases": 1, "wrong": 0}
+    files = [tmp_path / "one.json", tmp_path / "two.json"]
+    for file, test in zip(files, (first, second), strict=True):
+        file.write_text(json.dumps({test.node: count, "tests/other.py::test": count}), encoding="utf-8")
+        os.utime(file, (1_767_312_000,) * 2)
+    assert list(promises.pieces(files)) == [
+        ({test.node: count, "tests/other.py::test": count}, "2026-01-02") for test in (first, second)
+    ]
+    with pytest.raises(SystemExit, match="counted in two files"):
+        list(promises.pieces([files[0], files[0]]))
 
 
 def test_a_count_written_by_hand_is_seen() -> None:

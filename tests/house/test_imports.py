@@ -86,7 +86,7 @@ import sys
 from dualmandate.apps.cli import app
 from dualmandate.apps.output import run
 
-assert run(app, ["publish", "report/plan.json", "--by", "Eve"]) == 0
+assert run(app, ["publish", "report/plan.json", "--unchecked", "--by", "Eve"]) == 0
 print("LOADED", *sys.modules)
 """
 ECONOMICS = ("dualmandate.choice", "dualmandate.frontier", "dualmandate.report.figures", "altair")
@@ -106,14 +106,15 @@ def test_a_saved_plan_is_published_without_the_economics(tmp_path: Path) -> None
     (tmp_path / "dualmandate.toml").touch()
     (tmp_path / "residents.csv").write_text("ward,age\nnorth,1\neast,2\n", encoding="utf-8")
     plan = load(tmp_path / "program.toml").plan()
-    files = {"plan.json": json.dumps(plan_document(plan)).encode(), **strategy_files(plan)}
+    document = plan_document(plan)
+    files = {"plan.json": json.dumps(document).encode(), **strategy_files(plan)}
     for name, content in files.items():
         (tmp_path / "report" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "report" / name).write_bytes(content)
     state = tmp_path / ".dualmandate"
     ledger = open_ledger(state / "ledger.sqlite", make_key(state / "key"), create=True)
     ledger.open_account(Account("residents", "person", plan.charge), by="Ann")
-    ledger.approve(Approval("residents", plan.digest, plan.charge, "person", by="Ben"))
+    ledger.approve(Approval("residents", plan.digest, plan.charge, "person", by="Ben", shown=str(document["shown"])))
     clean = {name: value for name, value in os.environ.items() if not name.startswith("DUALMANDATE_")}
     typed = [sys.executable, "-c", TYPED]
     result = subprocess.run(typed, cwd=tmp_path, env=clean, capture_output=True, text=True, check=False)

@@ -36,6 +36,7 @@ CODES = [
     "no estimate",
     "no optimum",
     "not approved",
+    "not checked",
     "release conflict",
     "too large",
     "unknown key",

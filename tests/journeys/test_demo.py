@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def test_the_demo_writes_a_report_and_runs_again_without_losing_anything(typed: Typed, tmp_path: Path) -> None:
     first = typed("demo")
     assert first.returncode == 0, first.stderr
-    assert "published: release r000003, at a loss of epsilon 2.4442 of each child" in first.stdout
+    assert "published: release school-children-1, at a loss of epsilon 2.4442 of each child" in first.stdout
     assert "approved, here by the demo itself" in first.stdout
     report = tmp_path / "demo" / "report"
     choice = json.loads((report / "plan.json").read_text(encoding="utf-8"))["choice"]
@@ -27,7 +27,9 @@ def test_the_demo_writes_a_report_and_runs_again_without_losing_anything(typed: 
     block, release = first.stdout.split("Last, it was attacked.")[1].split("the loss was computed again")
     assert "seven people: 1 a place" in block
     assert "not above the claimed epsilon = 2.4442: 2.444 epsilon" in " ".join(release.split())
-    assert "proportional guesser" in release
+    assert "rebuilt no records better than a guess" in " ".join(release.split())
+    assert "The claim, epsilon = 2.4442, was not contradicted" in " ".join(release.split())
+    assert "100 %" not in release
     attacked = next(line.strip() for line in first.stdout.splitlines() if line.strip().endswith("audit.html"))
     assert "lower bound on risk" in (tmp_path / attacked).read_text(encoding="utf-8")
     pictured = next(line.strip() for line in first.stdout.splitlines() if line.strip().endswith(".png"))
@@ -56,6 +58,7 @@ def test_the_demo_writes_a_report_and_runs_again_without_losing_anything(typed: 
         "districts.csv",
         "dualmandate.toml",
         "program.changed-1.toml",
+        "program.schema.json",
         "program.toml",
         "releases",
         "report",

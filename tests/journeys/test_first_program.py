@@ -25,9 +25,9 @@ def test_begin_with_title_i_and_plan_it(typed: Typed, tmp_path: Path) -> None:
     begun = typed("init", "title_i")
     assert (begun.returncode, begun.stderr) == (0, "")
     following = begun.stdout.splitlines()[-1].split()
-    assert following == ["dualmandate", "plan", "title_i/program.toml"]
+    assert following == ["dualmandate", "plan", "title_i/program.toml", "--out", "title_i/report"]
 
-    planned = typed(*following[1:], "--out", "report", "--json")
+    planned = typed(*following[1:3], "--out", "report", "--json")
     assert planned.returncode == 0, planned.stderr
     document = json.loads(planned.stdout)
     assert document["choice"]["epsilon"] == pytest.approx(2.444299, abs=1e-6)
@@ -35,7 +35,7 @@ def test_begin_with_title_i_and_plan_it(typed: Typed, tmp_path: Path) -> None:
     assert (tmp_path / "report" / "dossier.html").stat().st_size > 10_000
     assert ESCAPE not in planned.stdout + planned.stderr
 
-    again = json.loads(typed(*following[1:], "--json").stdout)
+    again = json.loads(typed(*following[1:3], "--json").stdout)
     sealed = {"pages", "shown"}  # beside a dossier, whose digests are not those of none
     assert document.keys() - again.keys() == {"pages"}
     assert all(again[key] == document[key] for key in again.keys() - sealed)

@@ -137,7 +137,7 @@ def released(plan: Plan, folder: Path) -> Release:
     ledger.open_account(Account("residents", "person", cap), by="Ann")
     ledger.approve(Approval("residents", plan.digest, plan.charge, "person", by="Ben"))
     assert plan.program.source is not None
-    return load_release(publish(plan, plan.program.source, ledger, out=folder / "out", by="Eve").folder)
+    return load_release(publish(plan, plan.program.source, ledger, out=folder / "out", by="Eve", unchecked=True).folder)
 
 
 def promised(plan: Plan) -> dict[str, float]:

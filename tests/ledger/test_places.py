@@ -118,7 +118,7 @@ def test_of_two_clones_one_goes_on(kept: Kept) -> None:
     first.reserve(REQUEST)
     with pytest.raises(LedgerTampered, match="its anchor knows 4"):
         clone.reserve(replace(REQUEST, snapshot="2027"))
-    assert first.reserve(replace(REQUEST, snapshot="2027")).name == "r000005"
+    assert first.reserve(replace(REQUEST, snapshot="2027")).name == "school-children-2"
 
 
 def test_two_clones_that_spend_at_the_same_instant_are_told_apart(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -202,9 +202,9 @@ def test_nothing_goes_on_that_a_place_does_not_know(kept: Kept, monkeypatch: pyt
             ledger.reserve(REQUEST)
         for _ in range(3):
             with pytest.raises(LedgerUnavailable, match="cannot be told how far the ledger has come"):
-                kept.open().advance("r000004", ReleaseState.OPENED, by="Eve")
-        assert kept.open().release("r000004").state is ReleaseState.RESERVED
-    kept.open().advance("r000004", ReleaseState.OPENED, by="Eve")
+                kept.open().advance("school-children-1", ReleaseState.OPENED, by="Eve")
+        assert kept.open().release("school-children-1").state is ReleaseState.RESERVED
+    kept.open().advance("school-children-1", ReleaseState.OPENED, by="Eve")
     assert kept.place.read(ledger.identifier)[-1] == kept.open().head()
 
 
@@ -214,8 +214,8 @@ def test_the_anchor_of_the_ledger_itself_is_made_good_too(kept: Kept, monkeypatc
         with pytest.raises(LedgerUnavailable, match="its anchor could not be written"):
             kept.open().reserve(REQUEST)
         with pytest.raises(CannotWrite):
-            kept.open().advance("r000004", ReleaseState.OPENED, by="Eve")
-    assert kept.open().release("r000004").state is ReleaseState.RESERVED
+            kept.open().advance("school-children-1", ReleaseState.OPENED, by="Eve")
+    assert kept.open().release("school-children-1").state is ReleaseState.RESERVED
 
 
 def _full(*about: object) -> None:

@@ -49,14 +49,14 @@ def check_that_exactly_the_cap_is_spent(place: str | Path, key: LedgerKey, folde
     assert result.returncode == 0, result.stderr
     outcomes = [line.split("\t")[1] for line in result.stdout.splitlines()]
     assert len(outcomes) == 8 * 5
-    releases = [outcome for outcome in outcomes if outcome.startswith("r0")]
+    releases = [outcome for outcome in outcomes if outcome.startswith("school-children-")]
     assert len(set(releases)) == len(releases) == 15
     refused = Counter(outcome for outcome in outcomes if outcome not in releases)
     assert refused == {"release conflict": 7, "budget exceeded": 18}
     assert ledger.spent("school children") == 5
     assert ledger.remaining("school children") == 0
     assert ledger.verify().head.sequence == 2 + len(outcomes)
-    assert sorted(releases) == [found.name for found in ledger.releases()]
+    assert [found.name for found in ledger.releases()] == [f"school-children-{n + 1}" for n in range(15)]
     assert len({ledger.secret(name).open_for("a test") for name in releases}) == 15
 
 

@@ -10,8 +10,11 @@ from typing import Any
 import pytest
 
 from dualmandate.benchmarks.mixed import MixedProgram, MixedTable
+from dualmandate.choice import Choice, Limits
+from dualmandate.mechanism import LAPLACE
 from dualmandate.planning.plan import MANY_TABLES, MOST_MOVED
 from dualmandate.planning.program import load
+from dualmandate.planning.technology import TechnologyBuilder, _best_of, choice_with
 from dualmandate.report.documents.plan import plan_document
 
 FIT = "fitness_for_use = { largest_root_mean_squared_error = 0.1 }\n"
@@ -84,6 +87,28 @@ def test_where_errors_take_long_the_others_are_compared_at_the_choice(survey: An
     beaten = next(row for noise, row in rows.items() if noise in ("laplace", "staircase") and row.choice is None)
     assert beaten.why.startswith("at the same epsilon its errors cost USD ")
     assert {row["noise"] for row in plan_document(plan)["technologies"]} == set(rows)
+
+
+def test_what_takes_long_is_used_only_where_it_is_fit_for_use(tmp_path: Path) -> None:
+    """In shares by value errors cost less than in even ones, but a table of little worth is not fit for use."""
+    tables = (MixedTable(("sex",), 1.0), MixedTable(("ward",), 1e4))
+    text = MixedProgram({"sex": '["f", "m"]', "ward": '["n", "e", "s"]'}, tables, cost=0.011).text()
+    (tmp_path / "program.toml").write_text(text, encoding="utf-8")
+    program = load(tmp_path / "program.toml")
+    limits = Limits(floors={"table 0": 1.0})
+    for found, expected in ((limits, "evenly"), (Limits(), "by value")):
+        builder = TechnologyBuilder(
+            program.file.mechanism, program.workload, program.protection, program.welfare, limits=found
+        )
+        able = {
+            (LAPLACE.name, "workload", shares): builder.technology(LAPLACE, "workload", shares)
+            for shares in ("evenly", "by value")
+        }
+        first = next(iter(able))
+        choice = choice_with(able[first], program.welfare, limits)
+        assert isinstance(choice, Choice)
+        assert choice.bound_by == "preferences"
+        assert _best_of([*able], able, {first: choice}, builder)[2] == expected
 
 
 def test_two_hundred_tables_apart_plan_in_seconds_and_one_floor_lifts_one_share(tmp_path: Path) -> None:

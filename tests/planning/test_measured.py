@@ -6,20 +6,24 @@ import math
 import tomllib
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from tests.random_programs import random_program, to_toml
 
 from dualmandate.benchmarks.mixed import BY_HAND, CASES, MixedProgram, MixedTable, compared
-from dualmandate.errors import Refusal
+from dualmandate.errors import Refusal, TooLarge
+from dualmandate.mechanism import Strategy, optimize_strategy
 from dualmandate.mechanism.technologies import NOISE_LAWS
+from dualmandate.planning import technology
 from dualmandate.planning.plan import Plan
 from dualmandate.planning.program import load
 from dualmandate.planning.release_spec import release_spec_of_plan
 from dualmandate.planning.technology import WORTHWHILE, TechnologyBuilder
 from dualmandate.report.documents.plan import plan_document
 from dualmandate.report.plan_words import plan_words
+from dualmandate.workload import Workload
 
 
 def planned(folder: Path, program: MixedProgram, measured: str = "") -> Plan:
@@ -82,7 +86,7 @@ def test_the_default_is_never_worse_than_what_the_file_could_state(seed: int, tm
     slack = 1.01 * WORTHWHILE * default.choice.data_loss  # what saves less is not worth its trouble
     assert default.choice.welfare >= planned(tmp_path, program, "apart").choice.welfare - slack
     for row in default.comparisons:
-        if row.choice is not None and (not row.study or row.measured in BY_HAND) and row.strategy != "identity":
+        if row.choice is not None and (not row.study or row.measured in BY_HAND):
             assert default.choice.welfare >= row.choice.welfare - slack, row.kind
     assert [group.name for group in release_spec_of_plan(default).groups] == list(default.allocation)
     ways = {row.measured for row in default.comparisons if row.noise == default.technology.noise}
@@ -161,6 +165,43 @@ def test_an_amount_and_its_people_are_found_for_the_price_of_one(tmp_path: Path)
     spec = release_spec_of_plan(plan)
     assert {group.name for group in spec.groups} == set(plan.allocation)
     assert {group.loss for group in spec.groups} == set(plan.allocation.values())
+
+
+def test_a_strategy_that_serves_some_tables_is_not_called_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One strategy for all tables cannot be looked for; one for an amount and its people is found, and used."""
+
+    def for_few(workload: Workload, *arguments: Any, **more: Any) -> Strategy:
+        if len(workload.tables) == 3:
+            raise TooLarge("a strategy for so many cells", why="there are too many", instead="group levels")
+        return optimize_strategy(workload, *arguments, **more)
+
+    monkeypatch.setattr(technology, "optimize_strategy", for_few)
+    attributes = {"ward": _levels("w", 4), "sex": _levels("s", 2), "cost": "{ lower = 0, upper = 100, grid = 10 }"}
+    tables = (MixedTable(("ward",), 4.0), MixedTable(("ward",), 1e-2, "cost"), MixedTable(("sex",), 1e-3))
+    plan = planned(tmp_path, MixedProgram(attributes, tables, cost=1e-3))
+    assert plan.technology.kind == ("geometric", "optimized", "by cells")
+    assert "a strategy for so many cells: there are too many" in plan_words(plan)  # beside the row that it refuses
+    assert not any("no better strategy could be looked for" in note for note in plan.notes)
+
+
+def test_every_cell_is_considered_too(tmp_path: Path) -> None:
+    """Of little noise on whole numbers most is 0: its variance is 2·e^(−ρ), and not 1/(2ρ), and sums of cells gain."""
+    attributes = {"ward": _levels("w", 4), "cost": "{ lower = 0, upper = 400, grid = 10 }"}
+    program = MixedProgram(attributes, (MixedTable(("ward",), 10.0), MixedTable(("ward",), 0.3, "cost")), cost=0.01)
+    file = tmp_path / "program.toml"
+    text = program.text().replace('"best"', '"gaussian"').replace("person per epsilon", "person per rho")
+    file.write_text(text, encoding="utf-8")
+    plan = load(file).plan()
+    assert plan.technology.kind == ("gaussian", "identity", "together")
+    # The errors of 4·41 cells, each counted once and added up once in steps of USD 10, cost 2,000 USD a rho less.
+    costs = 4 * (41 * 10.0 + 0.3 * 100 * sum(step**2 for step in range(41)))
+    q = math.exp(-plan.choice.epsilon)
+    assert 2 * q * costs / (1 + 2 * q) ** 2 == pytest.approx(2_000, rel=1e-2)
+    lost = {row.kind: -row.choice.welfare for row in plan.comparisons if row.choice is not None}
+    assert lost["gaussian", "optimized", "together"] > 1.3 * lost[plan.technology.kind]
+    words = " ".join(plan_words(plan).split())
+    assert "Measured: every cell, because so little noise on whole numbers is mostly 0" in words
+    assert "would leave society" not in words
 
 
 def _levels(letter: str, count: int) -> str:

@@ -98,7 +98,7 @@ def test_words_are_a_page_that_names_what_matters(embedded: Path) -> None:
         "The choice is epsilon = 2.4442",
         "MRT = WTA = 3,220",
         "USD 2,040",
-        "at most 10 in 100 likely",
+        "at most 10.43 in 100 likely",
         "household of 4",
         "(82.8 %) more",
         "mean_disclosure_cost",

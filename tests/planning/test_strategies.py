@@ -198,22 +198,30 @@ def test_what_is_measured_is_never_worse_than_the_tables(town: Any) -> None:
         plan = load(town((NOISE, 'noise = "geometric"'), ("value = 0.05", f"value = {cost}"))).plan()
         plain = [row.choice for row in plan.comparisons if (row.noise, row.strategy) == ("geometric", "workload")]
         assert all(choice is not None and plan.choice.welfare > choice.welfare for choice in plain)
-        said = [note for note in plan.notes if note.endswith('strategy = "identity".')]
-        assert bool(said) == cells_are_better
+        assert plan.technology.strategy == ("identity" if cells_are_better else "optimized")
+        assert not [note for note in plan.notes if "would leave society" in note]
+    stated = load(
+        town((NOISE, 'noise = "geometric"\nstrategy = "workload"'), ("value = 0.05", "value = 0.0000005"))
+    ).plan()
+    assert [note for note in stated.notes if note.endswith('strategy = "identity".')]
 
 
-def test_where_the_tables_are_better_at_the_choice_they_are_measured(town: Any) -> None:
+def test_a_strategy_that_is_worse_at_the_choice_is_not_measured(town: Any) -> None:
     """A table of little worth gets little of the loss; where the loss is large, whole-number noise on it suffers."""
     total = TOWN[TOWN.index('[[workload]]\nname = "everybody"') : TOWN.index("[mechanism]")]
     path = town(
         (NOISE, 'noise = "geometric"'), ("value = 0.05", "value = 1e-7"), ("value = 50,", "value = 5,"), (total, "")
     )
     plan = load(path).plan()
-    assert plan.technology.strategy == "workload"
+    assert plan.technology.strategy == "identity"
+    tables = min(row.choice.data_loss for row in plan.comparisons if row.strategy == "workload" and row.choice)
+    assert plan.choice.data_loss < tables
     optimized = [row.choice for row in plan.comparisons if row.strategy == "optimized"]
     assert all(choice is not None and choice.welfare <= plan.choice.welfare for choice in optimized)
     assert plan.saving.at_choice["optimized"] >= plan.choice.data_loss  # type: ignore[operator]
-    assert "no strategy was found that is worth its trouble" in " ".join(plan_words(plan).split())
+    assert "so little noise on whole numbers is mostly 0, and no strategy was found that gains as much" in " ".join(
+        plan_words(plan).split()
+    )
 
 
 @pytest.mark.parametrize("noise", ["laplace", "best"])
@@ -251,14 +259,18 @@ def refusing(*_: Any, **__: Any) -> Any:
     raise TooLarge("a strategy for more cells than can be weighed", why="there are too many", instead="group levels")
 
 
-def test_where_no_strategy_can_be_looked_for_the_tables_are_measured(
-    town: Any, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("worth", "strategy", "measured"),
+    [("900", "identity", "Every cell is"), ("9000", "workload", "The tables themselves are")],
+)
+def test_where_no_strategy_can_be_looked_for_the_tables_or_cells_are_measured(
+    town: Any, monkeypatch: pytest.MonkeyPatch, worth: str, strategy: str, measured: str
 ) -> None:
     monkeypatch.setattr(technology, "optimize_strategy", refusing)
-    plan = load(town((NOISE, 'noise = "geometric"'))).plan()
-    assert plan.technology.strategy == "workload"
+    plan = load(town((NOISE, 'noise = "geometric"'), ("value = 900,", f"value = {worth},"))).plan()
+    assert plan.technology.strategy == strategy
     assert plan.notes[0] == (
-        "The tables themselves are measured, because no better strategy could be looked for: "
+        f"{measured} measured, because no better strategy could be looked for: "
         "a strategy for more cells than can be weighed: there are too many."
     )
     assert checked(plan)["saving"]["at_choice"]["least"] < plan.choice.data_loss  # it needs no strategy

@@ -55,7 +55,7 @@ def test_long_forms_are_as_good_as_inline_ones(changed: Any, title_i: Path) -> N
 def test_unknown_key_offers_the_nearest_and_counts_the_rest(changed: Any) -> None:
     found = refusal(changed(('unit            = "child"', 'unitt = "child"'), ('noise = "laplace"', "noise = 3")))
     assert isinstance(found, UnknownKey)
-    assert place(found) == (14, "population.unitt")
+    assert place(found) == (15, "population.unitt")
     assert "did you mean 'unit'? (2 more problems wait in this file)" in found.instead
 
 
@@ -66,7 +66,7 @@ def test_missing_unit_or_source(changed: Any, key: str) -> None:
     assert isinstance(found, MissingKey)
     assert found.where is not None
     assert found.where.key == f"workload[0].consequence.{key}"
-    assert found.where.line == 29
+    assert found.where.line == 30
 
 
 CASES = [
@@ -205,7 +205,7 @@ def test_names_are_used_once(changed: Any) -> None:
     found = refusal(path)
     assert isinstance(found, InvalidValue)
     assert "two tables are called" in found.what
-    assert place(found) == (32, "workload[1].name")
+    assert place(found) == (33, "workload[1].name")
 
 
 GROUP = """

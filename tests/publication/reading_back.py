@@ -9,7 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from dualmandate.publication.writing import COMMENT, NUMBERS, ROW, UNIT, Parquet, ReleaseSheet, SdmxCsv, SdmxMl, Writer
+from dualmandate.publication.writing import (
+    COMMENT,
+    COUNTED_COLUMN,
+    NUMBERS,
+    ROW,
+    UNIT,
+    UNIT_COLUMN,
+    Parquet,
+    ReleaseSheet,
+    SdmxCsv,
+    SdmxMl,
+    Writer,
+)
 
 
 def read_back(writer: Writer, path: Path) -> ReleaseSheet:
@@ -20,18 +32,21 @@ def read_back(writer: Writer, path: Path) -> ReleaseSheet:
 
 
 def read_csv(path: Path) -> ReleaseSheet:
-    """Labels and numbers; a CSV file knows neither its unit nor other facts, and is named like the file."""
+    """Labels, numbers, unit and what is counted; a CSV file knows no other facts, and is named like the file."""
     csv.field_size_limit(2**24)
     with path.open(encoding="utf-8", newline="") as file:
         heading, *rows = list(csv.reader(file, strict=True))
     names = [name for name in heading if name in NUMBERS]
-    columns = heading[: len(heading) - len(names)]
-    assert heading[len(columns) :] == names
+    of_all = [name for name in heading if name in (UNIT_COLUMN, COUNTED_COLUMN)]
+    columns = heading[: len(heading) - len(names) - len(of_all)]
+    assert heading[len(columns) :] == [*names, *of_all]
     cells: list[tuple[str, ...]] = list(zip(*rows, strict=True)) or [()] * len(heading)
     numbers = {name: np.array(cells[len(columns) + i], NUMBERS[name]) for i, name in enumerate(names)}
     labels = tuple(tuple(dict.fromkeys(each)) for each in cells[: len(columns)])
     assert not labels or list(product(*labels)) == list(zip(*cells[: len(columns)], strict=True))
-    return ReleaseSheet(path.stem, "", tuple(columns), labels, numbers)
+    [unit] = set(cells[heading.index(UNIT_COLUMN)]) if UNIT_COLUMN in of_all else {""}
+    facts = {"clipped": cells[heading.index(COUNTED_COLUMN)][0]} if COUNTED_COLUMN in of_all else {}
+    return ReleaseSheet(path.stem, unit, tuple(columns), labels, numbers, facts)
 
 
 def read_sdmx(writer: SdmxCsv | SdmxMl, path: Path) -> ReleaseSheet:

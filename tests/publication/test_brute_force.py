@@ -54,7 +54,7 @@ def published(folder: Path, program: Drawn) -> tuple[Written, Fraction] | None:
         plan = loaded.plan()
         ledger = _ledger(folder, plan)
         assert loaded.source is not None
-        release = publish(plan, loaded.source, ledger, out=folder / "releases", by="Ben")
+        release = publish(plan, loaded.source, ledger, out=folder / "releases", by="Ben", unchecked=True)
     except Refusal:
         return None
     entry = ledger.release(release.facts["release"])

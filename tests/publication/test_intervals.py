@@ -205,7 +205,7 @@ def test_sums_without_an_end_are_simulated(monkeypatch: pytest.MonkeyPatch) -> N
     intervals._known_reach.cache_clear()
     found = interval_of(7.0, weights[0], kinds, noises)
     assert found.method == "131,072 draws from a public key"
-    assert 0 < found.standard_error < 1e-3
+    assert 0 < found.simulation_error < 1e-3
     assert 0.95 < found.probability < 0.9525
     assert computed.half_width * 0.99 < found.half_width < computed.half_width * 1.04
     with pytest.raises(InvalidRequest, match="a simulated interval") as refused:
@@ -228,7 +228,7 @@ def test_what_needs_no_noise() -> None:
 
 def test_intervals_read_as_sentences() -> None:
     found = direct(Noise(GEOMETRIC, Fraction(1)), [1.0])
-    expected = "97 to 103 with probability exactly 97.32 % (0.95 was asked for; one draw of noise)"
+    expected = "100: 97 to 103 with probability exactly 97.32 % (0.95 was asked for; one draw of noise)"
     assert str(found) == expected
     assert 97 in found
     assert 103.5 not in found

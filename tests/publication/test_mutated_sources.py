@@ -72,7 +72,7 @@ def trial(towns: dict[str, Path], folder: Path, seed: int) -> str:
     content = made(seed)
     shutil.copytree(towns[name], folder)
     (folder / name).write_bytes(content)
-    status, said = town.typed(folder, "publish", town.PLAN, "--by", "Eve")
+    status, said = town.typed(folder, "publish", town.PLAN, "--unchecked", "--by", "Eve")
     note = f"seed {seed}, {kind}: {said}"
     assert status in (0, 2), note
     assert "Traceback" not in said, note

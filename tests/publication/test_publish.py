@@ -46,7 +46,7 @@ PLAIN = Protection()
 FIXED = Protection(neighbors=Neighbors.REPLACE_ONE, invariants=(Invariant("by sex", ("sex",)),))
 DOMAIN = Domain((Attribute("age", ("young", "adult", "old")), Attribute("sex", ("f", "m"))))
 RECORDS = [("young", "f")] * 40 + [("adult", "m")] * 55 + [("old", "f")] * 3 + [("adult", "f")] * 31
-ASKED = PublicationRequest("Ann", "people.csv")
+ASKED = PublicationRequest("Ann", "people.csv", unchecked=True)
 TABLES = (Tabulation.of("ages", ("age",)), Tabulation.of("ages by sex", ("age", "sex")))
 
 
@@ -166,7 +166,9 @@ def test_the_noise_is_that_of_the_law(source: CsvFile, books: Books, tmp_path: P
     many = replaced(order, {"account": "many"})
     ledger.approve(Approval("many", PLAN, order.loss, "person", by="Ben"))
     for run in range(40):
-        folder = publish(many, source, ledger, out=tmp_path / "out", request=PublicationRequest("Ann", f"run {run}"))
+        folder = publish(
+            many, source, ledger, out=tmp_path / "out", request=PublicationRequest("Ann", f"run {run}", unchecked=True)
+        )
         draws.append(read_measurements(folder / "measurements" / "all.parquet").values - truth)
     noise = np.stack(draws)
     expected = order.groups[0].noises[0].distribution().variance
@@ -258,7 +260,11 @@ def test_other_data_are_refused_and_the_loss_stays_spent(
     assert "spent" in refusal.value.instead
     assert ledger.spent("people") == LOSS
     again = publish(
-        order, source, ledger, out=tmp_path / "out", request=PublicationRequest("Ann", "people.csv", again=True)
+        order,
+        source,
+        ledger,
+        out=tmp_path / "out",
+        request=PublicationRequest("Ann", "people.csv", again=True, unchecked=True),
     )
     assert ledger.release(again.name).state is ReleaseState.SETTLED
     assert ledger.release(entry.name).state is ReleaseState.ABANDONED
@@ -297,9 +303,11 @@ def test_a_cap_is_kept(source: CsvFile, books: Books, tmp_path: Path) -> None:
     order = release_spec_of()
     ledger = books(order)
     for run in range(2):
-        publish(order, source, ledger, out=tmp_path / "out", request=PublicationRequest("Ann", f"run {run}"))
+        publish(
+            order, source, ledger, out=tmp_path / "out", request=PublicationRequest("Ann", f"run {run}", unchecked=True)
+        )
     with pytest.raises(BudgetExceeded):
-        publish(order, source, ledger, out=tmp_path / "out", request=PublicationRequest("Ann", "run 2"))
+        publish(order, source, ledger, out=tmp_path / "out", request=PublicationRequest("Ann", "run 2", unchecked=True))
     assert ledger.spent("people") == 2 * LOSS
 
 
@@ -362,7 +370,7 @@ def test_noise_is_never_drawn_twice_at_one_place_nor_before_the_release_is_bound
     sampled, bound = LaplaceSampler.draw, ledger.bind
 
     def spied(self: LaplaceSampler, key: NoiseKey, cells: range, **named: Any) -> NDArray[np.int64]:
-        assert ledger.release("r000003").fingerprint is not None
+        assert ledger.release("people-1").fingerprint is not None
         drawn.append((key.content, cells))
         return sampled(self, key, cells, **named)
 
@@ -426,14 +434,14 @@ def test_a_release_that_is_given_up_while_it_is_made_is_not_put_in_place(
                 source,
                 ledger,
                 out=tmp_path / "other",
-                request=PublicationRequest("Ben", "people.csv", again=True),
+                request=PublicationRequest("Ben", "people.csv", again=True, unchecked=True),
             )
         return whole(*given, **named)
 
     monkeypatch.setattr(publishing, step, overtaken)
     with pytest.raises(ReleaseConflict, match="is abandoned"):
         publish(order, source, ledger, out=tmp_path / "out", request=ASKED)
-    assert [path.name for path in (tmp_path / "out").iterdir()] in ([], [".r000003.draft"])
+    assert [path.name for path in (tmp_path / "out").iterdir()] in ([], [".people-1.draft"])
     assert ledger.spent("people") == 2 * LOSS
 
 
@@ -488,7 +496,7 @@ def test_crossing_totals_are_charged_for_all_records_that_change_together(
     ledger = books(order)
     folder = publish(order, source, ledger, out=tmp_path / "out", request=ASKED)
     assert ledger.spent("people") == 2 * LOSS
-    read = read_table(folder / "tables" / "by-age.parquet", estimates=folder / "estimates" / "by-age.parquet")
+    read = read_table(folder / "tables" / "by-age.parquet", estimates=folder / "tables" / "by-age.parquet")
     assert (read.columns, read.labels) == (("age",), (("young", "adult", "old"),))
 
 

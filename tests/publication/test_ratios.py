@@ -103,6 +103,6 @@ def test_a_denominator_without_noise_leaves_the_interval_of_the_numerator() -> N
 def test_a_denominator_that_may_be_nothing_says_so() -> None:
     found = interval_of_ratio(100.0, 1.0, error([1.0, 0.0], [0.0, 1.0]))
     assert (found.lower, found.upper) == (-math.inf, math.inf)
-    assert str(found).startswith("any number")
+    assert "any number" in str(found)
     assert "may be 0" in str(found)
     assert math.isnan(interval_of_ratio(1.0, 0.0, error([1.0, 0.0], [0.0, 1.0])).estimate)

@@ -178,10 +178,10 @@ def test_tables_are_there(release: Release) -> None:
     )
     assert release.groups == ("two-way tables", "direct", "cells")
     table = release.table("sex by income")
-    assert table.column_names == ["sex", "income", "value", "estimate", "standard_error"]
+    assert table.column_names == ["sex", "income", "value", "estimate", "standard_error", "unit"]
     assert table.column("income").to_pylist() == ["<=50K", ">50K"] * 2
     assert table.num_rows == 4
-    assert release.table("everybody").column_names == ["value", "estimate", "standard_error"]
+    assert release.table("everybody").column_names == ["value", "estimate", "standard_error", "unit"]
     assert release.measurements("direct").noises == groups()[1].measurement.noises(Fraction(1, 2))
 
 
@@ -354,6 +354,8 @@ class TestAltered:
             (("signatures",), {"approvals": [{"by": "Ann"}], "publication": {"by": None, "key": None}}),
             (("signatures",), {"approvals": [], "publication": {"by": None, "key": 7}}),
             (("estimated_together",), "yes"),
+            (("guarantee",), {"protected": "Every person."}),
+            (("guarantee",), {"protected": "Every person.", "indistinguishable": []}),
             (("files", "a\x00b"), "00"),
         ],
     )

@@ -42,12 +42,15 @@ from dualmandate.publication import (
 from dualmandate.publication import publish as publishing
 from dualmandate.publication.consistency import PartitionChain, Tree, estimate, top_down
 from dualmandate.publication.release_folder import is_complete
+from dualmandate.publication.sources import opened
 from dualmandate.publication.spark import noise_blocks as spark_engine
 from dualmandate.publication.spark.noise_blocks import Kernel, measured, noisy_blocks
 from dualmandate.publication.spark.session import check_sealed, gathered
 from dualmandate.publication.spark.subtrees import LEAVES, KernelPlace, SubtreeCut, in_subtrees
-from dualmandate.publication.spark.tabulating import READ, counted_cells
+from dualmandate.publication.spark.tabulating import READ, counted_cells, row_sums_of_table
+from dualmandate.publication.states import row_sums
 from dualmandate.publication.tabulating import TabulationSpec
+from dualmandate.publication.wall import connected
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -118,6 +121,12 @@ def test_the_histogram_is_that_of_one_machine(
         check(source, DOMAIN, protection=protection, rules=RULES).open_for("a test") for source in (here, table)
     )
     assert vars(ours) == vars(theirs)
+    assert theirs.values
+    spec = TabulationSpec(DOMAIN, protection, RULES)
+    with connected() as connection, opened(here, connection, spec.columns, counted=False) as found:
+        sums = row_sums(found, spec.columns, connection, key=KEY)
+    assert row_sums_of_table(table, spec, key=KEY) == sums
+    assert row_sums_of_table(table, spec, key=bytes(32)) != sums
 
 
 def measured_here(
@@ -178,7 +187,11 @@ def test_a_program_is_published_from_the_cluster(spark: SparkSession, tmp_path: 
     ledger.approve(Approval("people", order.plan_digest, order.loss, "person", by="Ben"))
     source = SparkTable(f"parquet.`{tmp_path / 'p.parquet'}`")
     folder = publishing.publish(
-        order, source, ledger, out=tmp_path / "out", request=publishing.PublicationRequest("Eve", "people")
+        order,
+        source,
+        ledger,
+        out=tmp_path / "out",
+        request=publishing.PublicationRequest("Eve", "people", unchecked=True),
     )
     assert is_complete(folder, ledger.release(folder.name).written_digest)
     assert ledger.spent("people") == order.loss.amount

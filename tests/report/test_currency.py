@@ -109,8 +109,8 @@ def without_dollars(said: str) -> str:
     return said
 
 
-@pytest.mark.parametrize(("currency", "sign"), [("EUR", "€"), ("JPY", "¥"), ("CHF", "CHF ")])
-def test_a_plan_in_another_currency(tmp_path: Path, currency: str, sign: str) -> None:
+@pytest.mark.parametrize("currency", ["EUR", "JPY", "CHF"])
+def test_a_plan_in_another_currency(tmp_path: Path, currency: str) -> None:
     path = tmp_path / "program.toml"
     path.write_text(PROGRAM.replace("EUR", currency), encoding="utf-8")
     plan = load(path).plan()
@@ -130,7 +130,7 @@ def test_a_plan_in_another_currency(tmp_path: Path, currency: str, sign: str) ->
     if currency == "EUR":  # drawing takes seconds
         write_dossier(plan, tmp_path / "out")
         page = without_dollars((tmp_path / "out" / "dossier.html").read_text(encoding="utf-8"))
-        assert f"<dt>cost in privacy</dt><dd>{sign}" in page
+        assert f"<dt>cost in privacy</dt><dd>{currency} " in page
         for drawing in (tmp_path / "out" / "figures").glob("*.svg"):
             assert "$" not in without_dollars(drawing.read_text(encoding="utf-8"))
 

@@ -15,6 +15,7 @@ from playwright.sync_api import Browser, ConsoleMessage, Page
 
 from dualmandate import gallery
 from dualmandate.choice import choose
+from dualmandate.errors import Refusal
 from dualmandate.planning.plan import Plan
 from dualmandate.planning.program import load
 from dualmandate.population.wording import money, number
@@ -127,7 +128,14 @@ def test_it_says_first_what_was_chosen_and_what_it_buys(page: str, plan: Plan) -
     assert (
         words.index("The choice is epsilon = 2.4442") < words.index("What is promised") < words.index("Why this number")
     )
-    for said in ("0.4562 children", "$2,040", "$157.4 billion", "$54.11 billion", "13,000", "add or remove one child"):
+    for said in (
+        "0.4562 children",
+        "USD 2,040",
+        "USD 157.4 billion",
+        "USD 54.11 billion",
+        "13,000",
+        "add or remove one child",
+    ):
         assert said in words, said
     for note in plan.notes:
         assert note.split('"')[0] in words
@@ -150,10 +158,10 @@ def test_every_number_it_rests_on_carries_its_unit_and_source(page: str) -> None
 
 
 def test_it_says_how_sure_it_is_and_how_else_the_program_could_be_read(page: str, plan: Plan) -> None:
-    lead = page[page.index('<h2 id="choice">') : page.index("<dl")]
+    lead = page[page.index('<h2 id="choice">') : page.index('<dl class="numbers">')]
     assert "This epsilon has no interval, because no number it rests on states an error." in lead
     assert "Taken as exact, because nothing is stated of their errors: population_size, consequence, price_of" in lead
-    assert page.count(">not stated</td>") == 5  # every calibrated number, the public total among them
+    assert page.count(">not stated</td>") == 10  # every calibrated number, the public total among them: error and kind
     assert "elsewhere in its range" not in page
     assert "Over what is stated of any one number, ε is between 2.439 and 5.2008" in page
     assert "Other readings of the program, and the ε that each would choose on the same frontier" in page
@@ -189,14 +197,14 @@ def test_what_decides_is_listed_and_empty_sections_are_left_out(survey: Any, tmp
 
 def test_it_says_what_is_measured_and_what_that_saves(page: str, tmp_path: Path) -> None:
     assert "Measured: the tables themselves. No matrix mechanism with geometric noise on a strategy of whole" in page
-    assert "<dt>Laplace noise on the tables (study) would give</dt><dd>ε = 2.5276 and $2,502</dd>" in page
-    assert "<dt>what the better technology is worth</dt><dd>$32.64 billion</dd>" in page
+    assert "<dt>Laplace noise on the tables (study) would give</dt><dd>ε = 2.5276 and USD 2,502</dd>" in page
+    assert "<dt>what the better technology is worth</dt><dd>USD 32.64 billion</dd>" in page
     plan = plan_of(tmp_path / "program", *OPTIMIZED, ('noise = "best"', 'noise = "best"\nstrategy = "optimized"'))
     assert plan.technology.strategy == "optimized"
     write_dossier(plan, tmp_path / "out")
     other = (tmp_path / "out" / "dossier.html").read_text(encoding="utf-8")
     assert plan.saving.welfare_gained is not None
-    worth = money(plan.saving.welfare_gained, "USD", short=True)
+    worth = money(plan.saving.welfare_gained, "USD")
     assert f"<dt>what the better technology is worth</dt><dd>{worth}</dd>" in other
     assert "the better technology saves" in other
     for strategy in plan.technology.found.values():
@@ -213,6 +221,43 @@ def test_a_study_says_so_first_and_in_its_notes_and_names_what_to_use(page: str,
     said = other.replace("\u00a0", " ")
     assert "would save USD 32.35 billion: errors would cost 39.7 % less" in said  # geometric noise, at the same loss
     assert "does better than" not in other
+
+
+def test_each_belief_is_given_once_and_nothing_is_in_another_format(page: str, plan: Plan) -> None:
+    words = re.sub(r"<svg.*?</svg>", "", page, flags=re.DOTALL)
+    for bound in ("10.43 in 100", "56.15 in 100", "57.28 in 100", "99.26 in 100"):
+        assert words.count(bound) == 1, bound
+    assert "unrounded" not in page
+    assert "$" not in page.split("<script")[0]
+    assert not re.search(r"\d%", words.split("</style>")[1])
+    assert "black curve" not in page
+
+
+def test_it_says_whose_it_is_and_leaves_room_to_sign(page: str, tmp_path: Path) -> None:
+    assert "<h1>Children eligible for Title I grants, by school district: ε = 2.4442</h1>" in page
+    assert page.count("<dd>not stated</dd>") == 4
+    assert page.index('id="decision"') > page.index('id="notes"')
+    first = page.index("a relative risk aversion of 2 on a budget")
+    assert page.index('id="choice"') < first < page.index("Over what is stated of one number")
+    stated = 'title = "Poor children"\nagency = "Census"\nauthor = "A. Nobody"\nversion = "3"\ndate = "2026-11-18"'
+    measured = 'source = "DOJ 2015, rounded up; conditional on being a victim"'
+    plan = plan_of(
+        tmp_path / "program",
+        ('name        = "title-i"', f'name = "title-i"\n{stated}'),
+        (measured, f'{measured}, kind = "assumed"'),
+    )
+    write_dossier(plan, tmp_path / "out")
+    other = (tmp_path / "out" / "dossier.html").read_text(encoding="utf-8")
+    assert "<h1>Poor children: ε = 2.4442</h1>" in other
+    for value in ("Census", "A. Nobody", "3", "2026-11-18"):
+        assert f"<dd>{value}</dd>" in other
+    assert ">assumed</td>" in other
+
+
+@pytest.mark.parametrize("day", ["2026-13-01", "18.11.2026", "20261118", "2026-W47-3"])
+def test_a_day_that_is_none_is_refused(day: str, tmp_path: Path) -> None:
+    with pytest.raises(Refusal, match="day of the calendar"):
+        plan_of(tmp_path, ('name        = "title-i"', f'name = "title-i"\ndate = "{day}"'))
 
 
 def test_it_is_labeled_public(page: str) -> None:

@@ -26,7 +26,7 @@ def test_title_i_guarantee_says_every_part() -> None:
         "one child: epsilon = 2.5276",
         "two, changing together: epsilon = 5.0552",
         "a household of 4, changing together: epsilon = 10.1104",
-        "someone who thought it 1 in 100 likely may come to think it at most 11 in 100 likely",
+        "someone who thought it 1 in 100 likely may come to think it at most 11.23 in 100 likely",
         "ChaCha20",
     ):
         assert part in text

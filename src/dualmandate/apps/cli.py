@@ -96,19 +96,73 @@ def demo(
 @app.command()
 def init(
     name: Annotated[
-        str,
-        argument("NAME", "A worked program, `blank`, or `block`: tables to attack.", autocompletion=_program_names),
-    ],
+        str | None,
+        argument(
+            "NAME",
+            "A worked program; or, with --from, what to call yours. The programs are listed where it is left out.",
+            autocompletion=_program_names,
+            show_default=False,
+        ),
+    ] = None,
     directory: Annotated[Path | None, argument("DIR", "The folder to write.", show_default="NAME")] = None,
+    from_: Annotated[
+        str | None,
+        flag(
+            "--from",
+            "FILE",
+            "Draft a program from your own records: .csv, .parquet, .sas7bdat, .dta or .sav; with --table, the URL "
+            "of a database, or the variable that holds it. For the curator: what is written says something of them.",
+        ),
+    ] = None,
+    table: Annotated[str | None, flag("--table", "TABLE", "With --from: the table or view of the database.")] = None,
+    unit: Annotated[
+        str | None, flag("--unit", "UNIT", "With --from: who is protected, person where not stated.")
+    ] = None,
+    account: Annotated[
+        str | None, flag("--account", "NAME", "With --from: whose privacy is spent, an account of the ledger.")
+    ] = None,
+    identifier: Annotated[
+        str | None,
+        flag("--identifier", "COLUMN", "With --from: the column that names the unit, or none; else a likely one."),
+    ] = None,
+    by: Annotated[
+        list[str] | None,
+        flag("--by", "ATTRIBUTES", "With --from: a table by these attributes, as region,age; may be repeated."),
+    ] = None,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="With --from: ask nothing, assume what is not stated, and say so.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """A program folder to start from.
 
-    NAME is one of the worked programs, `blank`, or `block`, a folder of published tables. Nothing is overwritten.
+    blank is a small program, commented key by key. title_i is the paper's application, grants to school districts by
+    their number of poor children. survey leads from the answers of a survey to an epsilon. block is no program but
+    published tables, to attack. With --from, a program is drafted from your own records: what it takes from them is
+    marked in it. Nothing is overwritten.
     """
-    from dualmandate.apps.init import start
+    output = Output(json)
+    if from_ is None:
+        from dualmandate.apps.init import begin, check_only_from
 
-    Output(json).tell(start(name, Path(name) if directory is None else directory))
+        check_only_from(
+            {
+                "--table": table,
+                "--unit": unit,
+                "--account": account,
+                "--identifier": identifier,
+                "--by": by,
+                "--yes": yes,
+            }
+        )
+        begin(name, directory, output)
+        return
+    from dualmandate.apps.drafting import DraftAnswers, SourceFlags, at_a_terminal, draft, named
+
+    answers = DraftAnswers(unit, account, identifier, tuple(by or ()))
+    asking = not yes and at_a_terminal(output)
+    folder = named(name, directory)
+    output.tell(draft(*folder, SourceFlags(from_, table), answers=answers, asking=asking, output=output))
 
 
 @app.command()
@@ -124,21 +178,28 @@ def plan(
         ),
     ] = None,
     ledger: CountedLedger = None,
+    full: Annotated[bool, typer.Option("--full", help="Print all that the plan says, not one screen of it.")] = False,
     json: Json = False,
 ) -> None:
     """The privacy loss to choose, and why.
 
-    Prints the choice in words. Never opens confidential data. With --out, also writes plan.json and a dossier. With
-    --ledger, the choice is no more than the account has left.
+    Prints the choice on one screen. Never opens confidential data. With --out, also writes plan.json and a dossier.
+    With --ledger, the choice is no more than the account has left.
     """
     from dualmandate.apps.plan import carry_out
 
-    carry_out(program, out, Output(json), ledger=ledger)
+    carry_out(program, out, Output(json), ledger=ledger, full=full)
 
 
 @app.command()
 def approve(
     plan: Annotated[Path, argument("PLAN.json", "The plan.json that `plan --out` wrote.")],
+    seen: Annotated[
+        bool,
+        typer.Option(
+            "--seen", help="Approve although the program file says that some of it was seen in the data; recorded."
+        ),
+    ] = False,
     sign: SigningKey = None,
     by: By = None,
     ledger: LedgerPlace = None,
@@ -147,20 +208,25 @@ def approve(
     """Approve a plan.
 
     Records its digest, its account and exactly its loss in the ledger, with the approver's name, and signature where
-    it is signed.
+    it is signed. What the program took from the data is listed, and has to be accepted by --seen.
     """
     from dualmandate.apps.ledgers import approve, person
 
     output = Output(json)
     with output.progress(f"reading {plan.name}") as progress:
-        notice = approve(plan, ledger, by=person(by), sign=sign, progress=progress)
+        notice = approve(plan, ledger, by=person(by), sign=sign, seen=seen, progress=progress)
     output.tell(notice)
 
 
 @app.command()
-def tabulate(
-    program: ProgramPath,
-    check: Annotated[bool, typer.Option("--check", help="Count what does not fit; nothing else is done.")] = False,
+def check(
+    program: Annotated[
+        Path, argument("PROGRAM.toml", "A program file, or a folder with one in it; or the plan.json of a program.")
+    ],
+    internal: Annotated[
+        Path | None,
+        flag("--internal", "DIR", "Where what is found is kept; else .dualmandate/checks beside the program."),
+    ] = None,
     refuse: Annotated[
         list[str] | None,
         flag(
@@ -169,16 +235,19 @@ def tabulate(
             "Report the attribute as refused if any value is outside or not there; may be repeated.",
         ),
     ] = None,
+    by: By = None,
+    ledger: LedgerPlace = None,
     json: Json = False,
 ) -> None:
-    """Check the records of a program.
+    """What in the records does not fit.
 
-    For the curator inside the wall: counts the records that do not fit the domain. What it prints is confidential.
-    Publishes nothing, spends nothing, and exits with 0 whatever it finds.
+    For the curator inside the wall: values that are no level and how often, bounds that are met, units with too many
+    records. Kept in a folder for its owner alone, and said on a terminal. Publishes nothing, spends nothing, and exits
+    with 0 whatever it finds. The ledger learns that the records, as they are, were checked: `publish` asks for it.
     """
-    from dualmandate.apps.tabulate import carry_out
+    from dualmandate.apps.check import CheckOptions, carry_out
 
-    carry_out(program, Output(json), checking=check, refuse=refuse or ())
+    carry_out(CheckOptions(program, internal, refuse or (), by, ledger), Output(json))
 
 
 @app.command()
@@ -191,6 +260,13 @@ def publish(
     resume: Annotated[str | None, flag("--resume", "RELEASE", "Take up a release where it was left.")] = None,
     again: Annotated[
         bool, typer.Option("--again", help="Publish the same plan on the same data anew: a new secret, a new loss.")
+    ] = False,
+    unchecked: Annotated[
+        bool,
+        typer.Option(
+            "--unchecked",
+            help="Publish records that were not checked in the state they are in; it is recorded and published.",
+        ),
     ] = False,
     other_ledger: OtherLedger = None,
     sign: SigningKey = None,
@@ -207,7 +283,7 @@ def publish(
     from dualmandate.apps.publish import PublishOptions, carry_out
 
     who = spender_of(by or ())
-    spent = who.by, resume, again, who.group, who.purpose, other_ledger, sign
+    spent = who.by, resume, again, who.group, who.purpose, other_ledger, sign, unchecked
     carry_out(PublishOptions(plan, out, ledger, *spent), Output(json))
 
 
@@ -222,6 +298,22 @@ def audit(typed: AuditFlags, *, json: Json = False) -> None:
     from dualmandate.apps.audit import carry_out
 
     carry_out(typed, Output(json))
+
+
+@app.command()
+def index(
+    folder: Annotated[Path, argument("FOLDER", "A folder of the project.", show_default=True)] = Path(),
+    ledger: LedgerPlace = None,
+    json: Json = False,
+) -> None:
+    """One page of a project.
+
+    Links its plans, releases and public audits, beside its accounts: index.html beside dualmandate.toml, written anew
+    each time. Public information only.
+    """
+    from dualmandate.apps.index import write_index
+
+    Output(json).tell(write_index(folder, ledger))
 
 
 @ledgers.callback(invoke_without_command=True)

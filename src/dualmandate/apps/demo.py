@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dualmandate.apps import audit as auditing
 from dualmandate.apps import plan as planning
+from dualmandate.apps.check import check
 from dualmandate.apps.folder import check_writable, write_files, written_whole
-from dualmandate.apps.init import IGNORE_FILE, PROJECT, ignoring
+from dualmandate.apps.init import IGNORE_FILE, PROJECT, ignoring, schema_files
 from dualmandate.apps.ledgers import KEY_FILE, LedgerFiles
 from dualmandate.apps.output import Output, Progress
 from dualmandate.apps.publish import RELEASES, PublicationNotice, PublishOptions, published
 from dualmandate.apps.settings import LEDGER_FILE, PROJECT_FILE, STATE_FOLDER
 from dualmandate.audit.options import check_solvers
+from dualmandate.audit.verdict import verdict
 from dualmandate.ledger import Account, Approval, EventKind, Ledger, ReleaseState
 from dualmandate.population import PrivacyLoss
 from dualmandate.report.documents.commands import DemoDocument
 from dualmandate.report.documents.plan import plan_document
-from dualmandate.report.plan_words import plan_words
+from dualmandate.report.plan_summary import plan_summary
 
 if TYPE_CHECKING:
     from dualmandate.audit.run import Audit
@@ -50,7 +53,7 @@ def demonstrate(directory: Path, output: Output) -> None:
         attacks = _attack(directory, notice, progress)
     if kept:
         output.say(f"(you had changed files of an earlier demo; they are kept as {', '.join(kept)})\n")
-    output.say(_story(directory, plan_words(plan), notice))
+    output.say(_story(directory, "\n".join(line.text for line in plan_summary(plan)), notice))
     output.say(_attacked(directory, *attacks))
     written = DemoDocument.made_of(
         directory=str(directory),
@@ -79,9 +82,11 @@ def _publish(plan: Plan, directory: Path, progress: Progress) -> PublicationNoti
     if not any(approval["plan_digest"] == order.plan_digest for approval in approved):
         unit = order.protection.unit
         ledger.approve(Approval(order.account, order.plan_digest, order.charge, unit, by=APPROVER))
-    asked = PublishOptions(
-        directory / REPORT, directory / RELEASES, by=PUBLISHER, resume=_begun(ledger, order), other_ledger=FOR_SHOW
-    )
+    begun = _begun(ledger, order)
+    if begun is None and plan.program.source is not None:
+        progress("checking that the records fit the program")
+        check(plan, plan.program.source, ledger, by=PUBLISHER)
+    asked = PublishOptions(directory / REPORT, directory / RELEASES, by=PUBLISHER, resume=begun, other_ledger=FOR_SHOW)
     return published(asked, plan.program, order, ledger=ledger, progress=progress)
 
 
@@ -113,7 +118,8 @@ loss and an error cost: {program}
 {words}
 
 What was done: the program was planned, from public numbers alone; the plan was approved, here by the demo itself, where
-a review board would; and it was carried out on 46 million invented children in {directory / RECORDS}.
+a review board would; the records were checked against the program; and it was carried out on 46 million invented
+children in {directory / RECORDS}.
 
 {notice.words()}
 
@@ -128,7 +134,7 @@ Then change a number in the program file and plan it again:
 
 def _attacked(directory: Path, exact: Audit, released: Audit) -> str:
     lists, loss = (_first(found, word) for found, word in ((exact, "lists of persons"), (released, "computed again")))
-    right = _first(released, "most likely file")
+    learned = "\n  ".join(textwrap.wrap(" ".join(verdict(released.findings)), 116))
     return f"""\
 Last, it was attacked. What noise is for shows a block of seven people whose statistics were published exactly, an
 example of the literature, in {directory / BLOCK}:
@@ -136,7 +142,8 @@ example of the literature, in {directory / BLOCK}:
 One list is left: the statistics are the people. Of the release here, the loss was computed again from what was measured
 and how it was noised, and its records were guessed as well as an attacker can:
   {loss}
-  {right}
+What that comes to:
+  {learned}
 An attack gives a lower bound on risk: another one may find more. All findings:
   {directory / AUDIT / auditing.AUDIT_PAGE}"""
 
@@ -154,7 +161,8 @@ def _write_program(directory: Path, progress: Progress) -> list[str]:
     """
     from dualmandate import gallery
 
-    files = gallery.files(PROGRAM) | {PROJECT_FILE: PROJECT, IGNORE_FILE: ignoring(directory, RECORDS)}
+    files = gallery.files(PROGRAM) | {PROJECT_FILE: PROJECT, IGNORE_FILE: ignoring(directory, [RECORDS])}
+    files |= schema_files(files)
     kept = []
     for file, text in files.items():
         path = directory / file

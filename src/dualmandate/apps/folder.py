@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from tempfile import mkdtemp
 
 from dualmandate.errors import CannotWrite, InvalidFile, Place
 
@@ -38,6 +39,10 @@ def check_writable(directory: Path) -> None:
             instead="name a folder you may write to",
             where=Place(file=str(standing)),
         )
+    try:
+        Path(mkdtemp(prefix=DRAFT, dir=standing)).rmdir()  # what is allowed, a read-only disk refuses
+    except OSError as error:
+        raise CannotWrite.because(error, directory) from None
 
 
 OWNER_FILE, OWNER_FOLDER = 0o600, 0o700

@@ -37,31 +37,32 @@ _POINT = re.compile(r"-?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 def check_follows(saved: SavedPlan, file: Path, progress: Callable[[str], None] = lambda _: None) -> None:
     """Refuse a plan, or the dossier beside it, that says anything else than its program gives when planned again."""
     from dualmandate.report.documents.plan import plan_document
-    from dualmandate.report.dossier import PAGE, dossier_texts
+    from dualmandate.report.dossier import FIGURES, PAGE, dossier_texts
 
     counted = saved.document.get("remaining")
     plan = _program(saved, file).plan(None if counted is None else Fraction(counted), progress=progress)
     plan = replace(plan, account_identifier=saved.account_identifier)  # which account it is, its ledger says
     again = json.loads(json.dumps(plan_document(plan)))
+    if "file" in saved.document["program"]:
+        again["program"]["file"] = saved.document["program"]["file"]
     beside = {"shown": saved.document["shown"], "pages": saved.document.get("pages", {})}
     other = first_difference({"pages": {}, **saved.document}, {**again, **beside})
     if other is not None:
-        raise _differs(file, f"`{other}` is not what the program gives when it is planned again")
-    if (file.parent / PAGE).is_file():
+        raise _differs(file, f"`{other}` is not what the program gives when it is planned again", file, saved)
+    if (file.parent / PAGE).is_file() or (file.parent / FIGURES).is_dir():
         progress("making the dossier again")
         for name, text in dossier_texts(plan).items():
             page = file.parent / name
             if page.is_file() and (words := first_other_words(page.read_text(encoding="utf-8"), text)) is not None:
-                raise _differs(page, f"{words}, when it is planned again")
+                raise _differs(page, f"{words}, when it is planned again", file, saved)
 
 
 def _program(saved: SavedPlan, file: Path) -> Program:
     """The program's own file, where the plan lies below it; else what the digest covers of it, beside the plan."""
-    from dualmandate.apps.plan import PROGRAM_FILE
     from dualmandate.apps.publish import program_of_plan
     from dualmandate.planning.program import load, stated
     from dualmandate.planning.saved_plan import stated_content
-    from dualmandate.program.file import Document
+    from dualmandate.program.file import PROGRAM_FILE, Document
     from dualmandate.program.reading import read_keys
 
     found = program_of_plan(file, saved)
@@ -139,10 +140,12 @@ def _same(one: Any, other: Any) -> bool:
     return type(one) is type(other) and bool(one == other)
 
 
-def _differs(file: Path, why: str) -> InvalidFile:
+def _differs(file: Path, why: str, plan: Path, saved: SavedPlan) -> InvalidFile:
+    from dualmandate.planning.saved_plan import planned_again
+
     return InvalidFile(
         f"'{file.name}' does not say what its digest stands for",
         why=why,
-        instead="plan the program again, here and with this version: dualmandate plan PROGRAM.toml --out DIR",
+        instead=f"here and with this version, {planned_again(plan, saved.document)}",
         where=Place(str(file)),
     )

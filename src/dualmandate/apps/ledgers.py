@@ -14,6 +14,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dualmandate.apps import next_step
 from dualmandate.apps.settings import PROJECT_FILE, STATE_FOLDER, Setting, project_folder, settings
 from dualmandate.errors import (
     BudgetExceeded,
@@ -63,6 +64,8 @@ if TYPE_CHECKING:
 
 KEY_FILE = "key"
 RESERVE = "reserve"
+SIGNING = ("approvers", "publishers", "two_persons")
+KEEPING = ("anchor_file", "anchor_append", "anchor_database", "anchor_command")
 UNSIGNED = "unsigned: the name is what was typed, or the login's; to sign, see `approvers` in dualmandate.toml"
 _CAPS = (
     "state --cap epsilon=10, or --cap rho=2.56; inside it --limit user=2, group:NAME=1, purpose:NAME=1/2 or "
@@ -80,6 +83,7 @@ class LedgerFiles:
     key: Path
     places: tuple[HeadPlace, ...] = ()  # second ones, of its head
     signers: Signers = field(default_factory=Signers)
+    opening: str | None = None  # the command that opens the account that is asked for
 
     @property
     def words(self) -> str:
@@ -91,7 +95,9 @@ class LedgerFiles:
             raise LedgerUnavailable(
                 "there is no ledger",
                 why="only opening an account creates a ledger",
-                instead="open one with `dualmandate ledger open POPULATION --unit UNIT --cap LOSS`, or name its place",
+                instead=f"open its account, with a cap of your choice: {self.opening}"
+                if self.opening
+                else "name the ledger's place, or open an account: `dualmandate plan` says how, for its program",
                 where=Place(file=str(self.file)),
             )
         return open_ledger(
@@ -133,15 +139,20 @@ def _disk(folder: Path) -> int | None:
         return None
 
 
-def find_ledger(start: Path, flag: str | None) -> LedgerFiles:
-    """The ledger that a command run for `start` means: flag, variable, project file, or the project's own."""
+def find_ledger(start: Path, flag: str | None, *, opening: str | None = None) -> LedgerFiles:
+    """The ledger that a command run for `start` means: flag, variable, project file, or the project's own.
+
+    `opening` is the command that opens the account that is asked for, to be named where there is no ledger.
+    """
     found = settings(start, {"ledger": flag})
     place, project = found["ledger"].value, project_folder(start)
     if place is None:
         raise LedgerUnavailable(
             "there is no project here, and no ledger was named",
             why="a project is the nearest folder upward with dualmandate.toml, and its ledger lies there",
-            instead="begin a project with `dualmandate init`, or name the ledger with --ledger",
+            instead=f"open its account, with a cap of your choice, and name the same ledger here: {opening}"
+            if opening
+            else "begin a project with `dualmandate init blank`, or name the ledger with --ledger",
         )
     store = find_store(place)
     if store.path is None and project is None:
@@ -156,7 +167,17 @@ def find_ledger(start: Path, flag: str | None) -> LedgerFiles:
         assert project is not None
         folder = project / STATE_FOLDER
     key = found["key_file"].path or folder / KEY_FILE
-    return LedgerFiles(place, store.path, folder, key, _places(found, project), _signers(found))
+    home = folder.resolve()
+    # A ledger that lies in a project keeps that project's rules, from wherever and through whatever link it is named.
+    own = found if store.path is None else settings(home, {})
+    signing, keeping = (own if _names(own, group) else found for group in (SIGNING, KEEPING))
+    kept = project_folder(home) if keeping is own and store.path is not None else project
+    return LedgerFiles(place, store.path, folder, key, _places(keeping, kept), _signers(signing), opening)
+
+
+def _names(found: Mapping[str, Setting], group: Sequence[str]) -> bool:
+    """Whether a project says anything about these."""
+    return any(found[name].value is not None for name in group)
 
 
 def _signers(found: Mapping[str, Setting]) -> Signers:
@@ -324,6 +345,7 @@ class OpenedAccount:
     by: str
     files: LedgerFiles
     identifier: str  # of the account
+    plan: Path | None = None  # near, that would spend from it
 
     def words(self) -> str:
         account, most = self.account, f"{_loss(self.account.cap)}, over all releases ever"
@@ -334,6 +356,9 @@ class OpenedAccount:
             f"ledger: {self.files.words}",
             f"key:    {self.files.key} (for its owner alone; whoever loses it loses the ledger)",
         ]
+        if self.plan is not None:
+            place = None if self.files.file is None else str(next_step.nearest(self.files.file))
+            lines += ["", next_step.advice(next_step.approve_plan(self.plan, place))]
         return "\n".join(lines)
 
     def document(self) -> dict[str, object]:
@@ -349,7 +374,8 @@ def open_account(account: Account, files: LedgerFiles, *, by: str) -> OpenedAcco
     if files.places and not ledger.head().sequence:
         ledger.keep_head(by=by)
     ledger.open_account(account, by=by)
-    return OpenedAccount(account, by, files, ledger.account_identifier(account.name))
+    plan = next_step.plan_for(account.name, Path.cwd())
+    return OpenedAccount(account, by, files, ledger.account_identifier(account.name), plan)
 
 
 @dataclass(frozen=True)
@@ -395,11 +421,15 @@ class ApprovalNotice:
     cost: Fraction
     remaining: Fraction
     subject: str = "plan"  # or the rate of an audit
+    next: str | None = None  # the command to type next
 
     @property
     def signed_with(self) -> str | None:
         """The key of the approver."""
         return None if self.approval.signature is None else self.approval.signature.key
+
+    def __str__(self) -> str:
+        return self.words()
 
     def words(self) -> str:
         approval = self.approval
@@ -409,14 +439,19 @@ class ApprovalNotice:
             f"it may spend {_loss(approval.loss)} of each {approval.unit} from the account '{approval.account}', "
             f"which has {self.privacy_measure} {written(self.remaining)} left",
         ]
+        if approval.seen_in_the_data:
+            seen = ", ".join(approval.seen_in_the_data)
+            lines.append(f"recorded with it, as seen in the data and not protected: {seen}")
         if self.cost > self.remaining:
             lines.append(f"that is not enough: publishing it costs {self.privacy_measure} {written(self.cost)}")
-        return "\n".join(lines)
+        return "\n".join([*lines, *([] if self.next is None else ["", next_step.advice(self.next)])])
 
     def document(self) -> dict[str, object]:
         from dualmandate.report.documents.ledger import ApprovalDocument
 
-        return ApprovalDocument.made_of(self, self.approval).as_json()
+        return ApprovalDocument.made_of(
+            self, self.approval, seen_in_the_data=self.approval.seen_in_the_data or None
+        ).as_json()
 
 
 def approve(
@@ -425,6 +460,7 @@ def approve(
     *,
     by: str,
     sign: Path | None = None,
+    seen: bool = False,
     progress: Callable[[str], None] = lambda _: None,
 ) -> ApprovalNotice:
     """`dualmandate approve`: record one person's word for a plan, by its digest, at exactly its loss.
@@ -436,39 +472,80 @@ def approve(
 
     plan = load_plan(plan_file)
     plan.check_publishable(Place(file=str(plan_file), key="mechanism.noise"))
+    marks = Place(file=str(plan_file), key="population.seen_in_the_data")
+    plan.check_seen(accepted=seen, where=marks, accepting=f"{next_step.approve_plan(plan_file, ledger)} --seen")
     unit = plan.document["exact"]["program"]["population"].get("unit")
-    approval = Approval(plan.account, plan.digest, plan.charge, unit, by=by)
+    accepted = plan.seen_in_the_data
+    approval = Approval(plan.account, plan.digest, plan.charge, unit, by, seen_in_the_data=accepted, shown=plan.shown)
     # The project of the plan, where it lies in one: it need not be approved from there.
     start = plan_file.parent if project_folder(plan_file.parent) else Path.cwd()
-    books = find_ledger(start, ledger).open()
-    account = named_account(books, plan.account)
-    if plan.account_identifier not in (None, own := books.account_identifier(account.name)):
+    opening = next_step.open_account(start, plan.charge, account=plan.account, unit=unit, flag=ledger)
+    return record_approval(
+        find_ledger(start, ledger, opening=opening).open(),
+        approval,
+        program=plan.program,
+        account_identifier=plan.account_identifier,
+        sign=sign,
+        file=str(plan_file),
+        follow=lambda: check_follows(plan, plan_file, progress),
+        opening=opening,
+        then=next_step.check_records(plan_file, ledger),
+    )
+
+
+def record_approval(
+    books: Ledger,
+    approval: Approval,
+    *,
+    program: str,
+    account_identifier: str | None,
+    sign: Path | None = None,
+    file: str | None = None,
+    follow: Callable[[], None] = lambda: None,
+    opening: str | None = None,
+    then: str | None = None,
+) -> ApprovalNotice:
+    """Record an approval in its account, signed where a key is named; refused where it cannot be meant.
+
+    `file` is where the plan stands, if in one; `follow` refuses a plan that does not follow from its program. `opening`
+    is the command that opens the account, and `then` the one to type after the approval, where there is one.
+    """
+    account = named_account(books, approval.account, opening=opening)
+    if account_identifier not in (None, own := books.account_identifier(account.name)):
         raise NotApproved(
             f"the plan was made for the account '{account.name}' of another ledger",
-            why=f"it names the account {plan.account_identifier}, and the one of this ledger is {own}",
+            why=f"it names the account {account_identifier}, and the one of this ledger is {own}",
             instead="approve it in the ledger that it was planned for, or plan it again",
-            where=Place(file=str(plan_file), key="program.account_identifier"),
+            where=Place(file=file, key="program.account_identifier"),
         )
-    asked = cost(approval.loss, approval.unit, account)
+    asked, by = cost(approval.loss, approval.unit, account), approval.by
     for event in books.events(account.name):
         said = event.document()
         signed = sign is None or "signature" in said  # a name that anybody typed hinders nobody from signing
-        if event.kind is EventKind.APPROVED and signed and (event.by, said["plan_digest"]) == (by, plan.digest):
+        if (
+            event.kind is EventKind.APPROVED
+            and signed
+            and (event.by, said["plan_digest"]) == (by, approval.plan_digest)
+        ):
             raise ReleaseConflict(
                 f"{by} approved this plan already, in entry {event.sequence}",
                 why="one person's word counts once, and it stands",
                 instead="nothing is left to do; another person may approve it too",
-                where=Place(file=str(plan_file)),
+                where=None if file is None else Place(file=file),
             )
-    check_follows(plan, plan_file, progress)
+    follow()
     if sign is not None:
         approval = books.sign_approval(approval, sign)
     books.approve(approval)
-    return ApprovalNotice(approval, plan.program, account.privacy_measure, asked, books.remaining(account.name))
+    left = books.remaining(account.name)
+    return ApprovalNotice(approval, program, account.privacy_measure, asked, left, next=then)
 
 
-def named_account(ledger: Ledger, name: str) -> Account:
-    """An account of the ledger; refused, with the names there are, where there is none of this name."""
+def named_account(ledger: Ledger, name: str, *, opening: str | None = None) -> Account:
+    """An account of the ledger; refused, with the names there are, where there is none of this name.
+
+    `opening` is the command that opens it, where its unit is known.
+    """
     accounts = {account.name: account for account in ledger.accounts()}
     if name not in accounts:
         raise InvalidAccount(
@@ -476,7 +553,7 @@ def named_account(ledger: Ledger, name: str) -> Account:
             why=f"the ledger's accounts are {', '.join(repr(known) for known in accounts)}"
             if accounts
             else "the ledger has no account yet",
-            instead=f"open it with `dualmandate ledger open '{name}' --unit UNIT --cap LOSS`, or state another name",
+            instead=f"open it, with a cap of your choice: {opening}" if opening else "state one of these",
         )
     return accounts[name]
 

@@ -38,7 +38,7 @@ def _meant(value: Any) -> Any:
 Json = Annotated[
     bool, typer.Option("--json", help="Print one JSON document on standard output; words go to standard error.")
 ]
-ProgramPath = Annotated[Path, argument("PROGRAM.toml", "A program file, or a folder with a program.toml in it.")]
+ProgramPath = Annotated[Path, argument("PROGRAM.toml", "A program file, or a folder with one program in it.")]
 LedgerPlace = Annotated[
     str | None,
     flag(
@@ -80,7 +80,7 @@ OtherLedger = Annotated[
     ),
 ]
 MaybeAccountName = Annotated[str | None, argument("ACCOUNT", "One account; all of them where left out.")]
-ReleaseName = Annotated[str, argument("RELEASE", "A release, as its reservation named it: r000003.")]
+ReleaseName = Annotated[str, argument("RELEASE", "A release by its name: its account and number, such as residents-1.")]
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TextIO
@@ -68,6 +68,17 @@ class Output:
     def say(self, text: str = "") -> None:
         """One or more lines of words."""
         write(text + "\n", sys.stderr if self.json else sys.stdout)
+
+    def say_styled(self, lines: Iterable[tuple[str, str]]) -> None:
+        """Lines, each in its style where there is a terminal; none is broken or cut, so that commands can be pasted."""
+        from rich.text import Text
+
+        stream = sys.stderr if self.json else sys.stdout
+        console = _console(stream)
+        with console.capture() as captured:
+            for text, style in lines:
+                console.print(Text(text, style), soft_wrap=True)
+        write(captured.get(), stream)
 
     def show(self, renderable: RenderableType) -> None:
         """A table, laid out for the width at hand."""

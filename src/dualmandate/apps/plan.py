@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dualmandate.apps.folder import check_writable, file_meant, json_text, write_files, written_whole
+from dualmandate.apps import next_step
+from dualmandate.apps.folder import check_writable, json_text, write_files, written_whole
+from dualmandate.apps.next_step import PLAN_FILE
 from dualmandate.apps.output import Output, Progress
 from dualmandate.apps.settings import settings
 
@@ -15,14 +18,17 @@ if TYPE_CHECKING:
     from dualmandate.planning.plan import Plan
     from dualmandate.planning.program import Program
 
+
 PROGRAM_FILE = "program.toml"
-PLAN_FILE = "plan.json"
+STYLES = {"plain": "", "heading": "bold", "choice": "bold green", "warning": "yellow"}
 
 
-def carry_out(program: Path, out: Path | None, output: Output, *, ledger: str | None = None) -> None:
-    """`dualmandate plan`: plan, write where asked, then speak. Nothing is written before the plan stands.
+def carry_out(
+    program: Path, out: Path | None, output: Output, *, ledger: str | None = None, full: bool = False
+) -> None:
+    """`dualmandate plan`: plan, write where asked, then speak: on one screen, or in `full`.
 
-    With a `ledger`, what the program's account has left limits the choice.
+    Nothing is written before the plan stands. With a `ledger`, what the program's account has left limits the choice.
     """
     file = program_file(program)
     folder = settings(file.parent, {"out": None if out is None else str(out)})["out"].path
@@ -31,7 +37,6 @@ def carry_out(program: Path, out: Path | None, output: Output, *, ledger: str | 
     with output.progress(f"planning {file.name}") as progress:
         from dualmandate.planning.program import load
         from dualmandate.report.documents.plan import plan_document
-        from dualmandate.report.plan_words import plan_words
 
         loaded = load(file)
         room = None if ledger is None else _room(loaded, file, ledger)
@@ -42,12 +47,39 @@ def carry_out(program: Path, out: Path | None, output: Output, *, ledger: str | 
         document = plan_document(plan)
         if folder is not None:
             document = write(plan, document, folder, progress)
-    output.say(plan_words(plan))
-    if room is not None:
-        output.say(f"\n{room.words()}")
+    after = [] if room is None else [room.words()]
+    if (source := missing_source(plan)) is not None:
+        after.append(f"note: the source '{next_step.nearest(source)}' is not there yet")
     if folder is not None:
-        output.say(f"\nwritten: {folder / PLAN_FILE}\nto open: {folder / page_name()}")
+        after += [f"written: {folder / PLAN_FILE}", f"to open: {folder / page_name()}"]
+    following = next_step.advice(next_after(plan, file, folder, ledger))
+    _say(plan, (*after, *following.split("\n")), output, full=full)
     output.document(lambda: document)
+
+
+def _say(plan: Plan, after: tuple[str, ...], output: Output, *, full: bool) -> None:
+    if full:
+        from dualmandate.report.plan_words import plan_words
+
+        output.say("\n".join((plan_words(plan), "", *after)))
+        return
+    from dualmandate.report.plan_summary import plan_summary
+
+    output.say_styled((line.text, STYLES[line.kind]) for line in plan_summary(plan, after))
+
+
+def next_after(plan: Plan, file: Path, folder: Path | None, ledger: str | None = None) -> str:
+    """The command to type after a plan, by where it was written."""
+    if plan.study:
+        return next_step.plan_program(file, folder)  # once its noise is one that is drawn
+    account, unit = plan.program.file.population.account, plan.program.file.population.unit
+    return next_step.after_plan(file, folder, plan.charge, account=account, unit=unit, ledger=ledger)
+
+
+def missing_source(plan: Plan) -> Path | None:
+    """The program's file of records where there is none; whether there is one says nothing of what is in it."""
+    path = getattr(plan.program.source, "path", None)
+    return None if path is None or Path(path).exists() else Path(path)
 
 
 def _room(program: Program, file: Path, ledger: str) -> AccountRoom:
@@ -67,8 +99,10 @@ def _account(file: Path, ledger: str | None, program: Program) -> str | None:
 
 
 def program_file(program: Path) -> Path:
-    """The program file meant by a file or by the folder that holds it."""
-    return file_meant(program, PROGRAM_FILE, "program", "dualmandate init blank")
+    """The program file meant by a file, whatever its name, or by the folder that holds it."""
+    from dualmandate.program.file import program_meant
+
+    return program_meant(program)
 
 
 def page_name() -> str:
@@ -87,6 +121,8 @@ def write(plan: Plan, document: dict[str, Any], folder: Path, progress: Progress
     with written_whole(folder) as draft:
         progress("drawing the figures and writing the dossier")
         pages = {path.relative_to(draft).as_posix(): path.read_bytes() for path in write_dossier(plan, draft)}
+        program = Path(os.path.relpath(plan.program.document.path.absolute(), folder.absolute())).as_posix()
+        document = {**document, "program": {**document["program"], "file": program}}
         sealed = with_pages(document, pages)
         write_files({PLAN_FILE: json_text(sealed), **strategy_files(plan)}, draft)
     return sealed

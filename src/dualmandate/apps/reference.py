@@ -28,7 +28,7 @@ CONTRACT = f"""\
 | --- | --- |
 | 0 | done |
 | 1 | a bug of ours; `DUALMANDATE_DEBUG=1` prints where |
-| 2 | a refusal: what, where, why, and what to do instead. Nothing was written |
+| 2 | a refusal: what, where, why, what instead. Nothing was written or spent, or it names the release to resume |
 | 130 | interrupted; the command to run it again is printed |
 
 - `--json` prints one JSON document on standard output and nothing else there; words and progress go to standard error.

@@ -110,7 +110,8 @@ def _approval_line(event: Event) -> str:
     said = event.document()
     loss = written(Fraction(str(said["loss"])))
     line = f"plan {str(said['plan_digest'])[:SHORT]}… approved by {event.by}: {said['currency']} {loss}"
-    return f"{line}, {signed_words(_key(said))}"
+    seen = ", ".join(map(str, said.get("seen_in_the_data", ())))
+    return f"{line}, {signed_words(_key(said))}{f', with what was seen in the data: {seen}' if seen else ''}"
 
 
 def _key(said: Mapping[str, Any]) -> str | None:
@@ -125,12 +126,18 @@ def _approval(event: Event) -> ApprovalPart:
     said = event.document()
     loss = PrivacyLoss(Fraction(str(said["loss"])), PrivacyMeasure(str(said["currency"])))
     return ApprovalPart.made_of(
-        event, plan_digest=said["plan_digest"], loss=loss, unit=said["unit"], signed_with=_key(said)
+        event,
+        plan_digest=said["plan_digest"],
+        loss=loss,
+        unit=said["unit"],
+        seen_in_the_data=said.get("seen_in_the_data"),
+        signed_with=_key(said),
     )
 
 
 def _release_line(release: ReleaseEntry) -> str:
     beside = "" if release.beside is None else f", {beside_words(release.beside.document())}"
+    beside += ", unchecked" if release.unchecked else ""
     return (
         f"release {release.name} of plan {release.plan_digest[:SHORT]}… on '{release.snapshot}' by {release.user}: "
         f"{release.state}, {written(release.cost)}, {signed_words(release.signed_with)}{beside}"
@@ -166,6 +173,8 @@ def event_lines(ledger: Ledger, found: Sequence[Event]) -> Iterator[str]:
             # Whoever resumes it finishes what another may have signed: a signature is of the reservation alone.
             found_in = reserved[event.release]
             parts.append(f"as reserved by {found_in.user}, {signed_words(found_in.signed_with)}")
+        if event.document().get("unchecked"):
+            parts.append("unchecked")
         if "beside" in (said := event.document()):
             parts.append(beside_words(said["beside"]))
         if event.kind is EventKind.ANCHORED:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeVar
 
 from dualmandate.errors import InvalidRequest
-from dualmandate.population.wording import percent
+from dualmandate.population.wording import number, percent
 
 Label = Literal["public", "internal"]
 Reference = Literal["published", "outside", "synthetic", "tabulated", "confidential", "booked", "draws"]
@@ -25,6 +25,8 @@ REFERENCES: dict[Reference, str] = {
 }
 INTERNAL: frozenset[Reference] = frozenset({"tabulated", "confidential"})
 MOST_DETAILS = 200  # At most this many cells or records are named inside.
+CLAIMED = "what the claim allows"
+FEWEST_TRIALS = 20  # below it a share is told as a count: its interval would be half as wide as all there is
 LOWER_BOUND = "An attack gives a lower bound on risk: another one may find more."
 T_contra = TypeVar("T_contra", contravariant=True)
 
@@ -46,9 +48,9 @@ class Range:
             )
 
     def __str__(self) -> str:
-        if self.least == self.largest:
-            return f"{self.least:,.4g} {self.unit}"
-        return f"{self.least:,.4g} to {self.largest:,.4g} {self.unit}"
+        share = self.unit.startswith("of the ")
+        ends = [percent(end) if share else number(end) for end in (self.least, self.largest)]
+        return f"{' to '.join(dict.fromkeys(ends))} {self.unit}"
 
 
 @dataclass(frozen=True)
@@ -110,7 +112,11 @@ class Finding:
         """A rate with its interval, or a range, in words."""
         if isinstance(success, Range) or not self.counted_in_full:
             return str(success)
-        return f"{percent(success.value)} ({success.successes:,} of {success.trials:,}, all of them counted)"
+        counted = f"{success.successes:,} of {success.trials:,}"
+        few = success.trials < FEWEST_TRIALS
+        return (
+            f"{counted} (all of them counted)" if few else f"{percent(success.value)} ({counted}, all of them counted)"
+        )
 
     def words(self) -> str:
         """The finding for people: claim, success, baselines, and what the attacker knows."""
@@ -199,5 +205,15 @@ class Rate:
         return low, float(beta.ppf(1 - tail, right + 1, wrong)) if wrong else 1.0
 
     def __str__(self) -> str:
+        if self.trials < FEWEST_TRIALS:
+            return f"{self.successes:,} of {self.trials:,} (too few to be told as a rate)"
         low, high = (percent(end) for end in self.interval())
         return f"{percent(self.value)} ({self.successes:,} of {self.trials:,}; 95 % interval {low} to {high})"
+
+
+def shown(success: Rate | Range) -> str:
+    """A rate without what it was counted from, or a range: for a sentence."""
+    if isinstance(success, Range):
+        return str(success)
+    few = success.trials < FEWEST_TRIALS
+    return f"{success.successes:,} of {success.trials:,}" if few else percent(success.value)

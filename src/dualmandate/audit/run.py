@@ -21,6 +21,7 @@ from dualmandate.audit.suppression.series import HiddenSeries, SeriesAttack
 from dualmandate.audit.tables import ExactTables, NoisyTables
 from dualmandate.audit.targets import of_program, of_release, of_tables
 from dualmandate.audit.targets.tables_folder import TABLES_FILE, Folder, load_folder
+from dualmandate.audit.verdict import advice, verdict
 from dualmandate.errors import InvalidFile, InvalidRequest, Place, Refusal
 from dualmandate.ledger.chain import RELEASE_FILE
 from dualmandate.ledger.signatures import standing_words
@@ -62,7 +63,9 @@ class Audit:
 
     def words(self, label: Label = "public") -> str:
         found = self.labeled(label)
-        lines = [f"{self.target}: {len(found)} {'finding' if len(found) == 1 else 'findings'}", ""]
+        lines = [f"{self.target}: {len(found)} {'finding' if len(found) == 1 else 'findings'}", *verdict(found)]
+        lines += [f"what to do: {advice(found, self.kind)}"] if found else []
+        lines += [""]
         lines += [f"{finding.words()}\n" for finding in found]
         lines += [*compared_words(self.compared), *(f"compared: {note}" for note in self.notes)]
         lines += [f"not tried: {words}" for words in self.left_out]
@@ -114,8 +117,8 @@ def _promised(found: Program | Release | Folder) -> str | None:
     """What an attack is to be held against: a record or a unit, and beside which exact totals."""
     if isinstance(found, Folder):
         return None
-    said = found.facts["guarantee"] if isinstance(found, Release) else promise(found.protection)
-    return f"{said['protected']} {said['indistinguishable']}"
+    said = found.facts.get("guarantee") if isinstance(found, Release) else promise(found.protection)
+    return None if said is None else f"{said['protected']} {said['indistinguishable']}"
 
 
 def read_target(target: Path | str | Program | Release, effort: Effort) -> Program | Release | Folder:
@@ -129,9 +132,7 @@ def read_target(target: Path | str | Program | Release, effort: Effort) -> Progr
         return load_folder(folder)
     if (path / RELEASE_FILE).is_file():
         return load_release(path)
-    if (path / PROGRAM_FILE).is_file():
-        return load(path / PROGRAM_FILE)
-    if path.is_dir():
+    if path.is_dir() and not any(path.glob("*.toml")):
         raise InvalidFile(
             f"the folder '{path}' holds nothing to audit",
             why=f"there is no {TABLES_FILE}, no {RELEASE_FILE} and no {PROGRAM_FILE} in it",

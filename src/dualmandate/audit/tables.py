@@ -24,6 +24,7 @@ from dualmandate.audit.finding import Reference
 from dualmandate.errors import InvalidRequest, InvalidTables, TooLarge
 from dualmandate.population import Attribute, Confidential, Domain, Protection
 from dualmandate.population.arrays import Booleans, Floats, Integers
+from dualmandate.population.labels import label_of
 from dualmandate.publication import Rules, Source, source_file
 from dualmandate.publication.tabulating import KEY_BYTES, SparseHistogram, Tabulated, tabulate
 from dualmandate.workload import Identity, Table, Workload
@@ -64,7 +65,9 @@ class ExactTables:
         if self.cells is None:
             return f"cell {unknown + 1}"
         levels = zip(self.cells.attributes, np.unravel_index(unknown, self.cells.shape), strict=True)
-        return ", ".join(f"{each.name} {each.levels[int(level)]}" for each, level in levels)
+        return ", ".join(
+            f"{each.name} {label_of(each.level_labels, each.levels[int(level)])}" for each, level in levels
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,7 +193,9 @@ def one_place(workload: Workload, name: str | None = None) -> OnePlace:
     tables = tuple(
         Table(table.name, tuple(factor for a, factor in enumerate(table.factors) if a != axis)) for table in inside
     )
-    return OnePlace(Workload(rest, tables), axis, tuple(domain.attributes[axis].levels), tuple(inside), left_out)
+    told = domain.attributes[axis]
+    places = tuple(label_of(told.level_labels, level) for level in told.levels)
+    return OnePlace(Workload(rest, tables), axis, places, tuple(inside), left_out)
 
 
 def _axis(workload: Workload, counting: list[Table], name: str | None) -> int | None:

@@ -83,6 +83,7 @@ def tabulate_raw(path: Path) -> NDArray[np.int64]:
     import duckdb
 
     with duckdb.connect() as connection:
+        connection.execute("SET enable_progress_bar_print = false")
         names = ", ".join(NAMES)
         statement = f"SELECT {names}, count(*) AS records FROM read_parquet(?) GROUP BY {names}"
         return np.asarray(connection.execute(statement, [str(path)]).fetchnumpy()["records"], dtype=np.int64)

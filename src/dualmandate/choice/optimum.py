@@ -29,6 +29,8 @@ from dualmandate.frontier.participation import peak_of
 from dualmandate.mechanism.mechanism import positive_loss
 from dualmandate.population import PrivacyLoss, PrivacyMeasure
 from dualmandate.population.loss import SIGNIFICANT_DIGITS
+from dualmandate.population.shown import cut_line, one_line, page_of, sentences
+from dualmandate.population.shown import table as page_table
 from dualmandate.population.units import plural, singular
 from dualmandate.population.wording import chosen_loss, counted, money, number, percent, quantity
 
@@ -212,6 +214,8 @@ class TableOutcome:
     data_loss: float | None  # USD; None where the table is not valued by itself
     bias: float = 0.0  # what clipping leaves out, as far as it is known, root mean squared, in `unit`
 
+    __repr__ = one_line
+
 
 @dataclass(frozen=True)
 class GroupOutcome:
@@ -224,6 +228,8 @@ class GroupOutcome:
     marginal_cost_per_member: float  # κ', USD per unit of loss, of one who takes part, before the weight
     privacy_cost: float  # USD, weighted, of all who take part
     taking_part: float = 1.0  # share of them who do
+
+    __repr__ = one_line
 
 
 @dataclass(frozen=True)
@@ -256,6 +262,21 @@ class Choice:
     allocation: Mapping[str, float]
     protected_unit: str
     currency: str  # of everything that is money
+
+    def __repr__(self) -> str:
+        error = self.root_mean_squared_error
+        typical = "" if error is None else f", typical error {quantity(error, self.tables[0].unit)}"
+        return cut_line(
+            f"Choice({self.privacy_measure} = {chosen_loss(float(self.loss.amount))} by {self.bound_by}, "
+            f"{self.technology}{typical}, costs {money(-self.welfare, self.currency)})"
+        )
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the choice in sentences, and what it buys."""
+        named, amount = self.tables[:MOST_NAMED], chosen_loss(float(self.loss.amount))
+        rows = [(row.table, f"{row.query_count:,}", quantity(row.root_mean_squared_error, row.unit)) for row in named]
+        shown = page_table(["table", "numbers", "typical error"], rows)
+        return page_of(f"{self.privacy_measure} = {amount}", sentences(self.explain().splitlines()), shown)
 
     def explain(self) -> str:
         """The choice in sentences that a review board can read."""

@@ -15,6 +15,7 @@ from dualmandate.frontier.frontier import Frontier
 from dualmandate.frontier.numerics import derivative
 from dualmandate.mechanism.mechanism import positive_loss
 from dualmandate.population import PrivacyLoss, PrivacyMeasure
+from dualmandate.population.shown import one_line
 from dualmandate.population.units import plural
 from dualmandate.population.wording import number
 
@@ -66,6 +67,8 @@ class TornadoRow:
     epsilon: float
     low: TornadoEnd
     high: TornadoEnd
+
+    __repr__ = one_line
 
     @property
     def swing(self) -> float:

@@ -25,6 +25,7 @@ from dualmandate.mechanism import Measure
 from dualmandate.mechanism.mechanism import power_of
 from dualmandate.population import Calibrated, PrivacyMeasure, Units
 from dualmandate.population.currency import DEFAULT
+from dualmandate.population.shown import one_line
 from dualmandate.population.wording import number
 
 PRIVACY_SHARES = 1e-9  # Shares of groups add up to 1 within this.
@@ -253,6 +254,8 @@ class TableValue:
     parts: tuple[tuple[str, float], ...] = ()  # of a ratio: tables whose errors, each times a factor, make up its own
     squared_bias: float = 0.0  # Σ of the expected squares of what clipping leaves out, unit²; moves nothing
     query_count: int = 1  # how many numbers it has; asked where absolute errors have a bias
+
+    __repr__ = one_line
 
     def __post_init__(self) -> None:
         existing = self.existing_squared_error, self.squared_bias
@@ -539,6 +542,8 @@ class SocialWelfare(CostPart):
 
     protected_unit: str = "person"
     currency: str = DEFAULT  # of all costs and values
+
+    __repr__ = one_line
 
     def __post_init__(self) -> None:
         if not self.groups or not (self.table_values or self.other_losses):

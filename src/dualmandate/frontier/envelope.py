@@ -17,6 +17,7 @@ from dualmandate.errors import InvalidLoss, InvalidMechanism
 from dualmandate.frontier.frontier import Curves, Frontier, TableWeights, listed, named
 from dualmandate.mechanism import Measure, NamedMeasure
 from dualmandate.population.arrays import Floats
+from dualmandate.population.shown import one_line
 
 _SEARCHED: list[float] = np.logspace(-5, 3, 641).tolist()  # losses between which switches are looked for
 
@@ -36,6 +37,8 @@ class EnvelopeCurves(Curves):
 
     members: tuple[Frontier, ...]
     weights: TableWeights
+
+    __repr__ = one_line
 
     @property
     def convex_from(self) -> float:

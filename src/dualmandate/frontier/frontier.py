@@ -27,6 +27,9 @@ from dualmandate.mechanism.mechanism import known_measure, positive_loss
 from dualmandate.population import PrivacyMeasure, Protection
 from dualmandate.population.arrays import Floats
 from dualmandate.population.loss import epsilon_at, rho_at, rho_curvature_at, rho_slope_at
+from dualmandate.population.shown import cut_line, one_line, page_of, sentences
+from dualmandate.population.shown import table as page_table
+from dualmandate.population.wording import number
 from dualmandate.workload import Workload
 
 MEASURES: tuple[NamedMeasure, ...] = ("squared", "absolute", "largest variance")
@@ -78,6 +81,9 @@ def listed(by_table: Mapping[str, float]) -> Floats:
     return np.array(list(by_table.values()))
 
 
+SHOWN_LOSSES, MOST_SHOWN = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0), 4  # in a notebook: losses, and tables
+
+
 @dataclass(frozen=True, eq=False)
 class Frontier:
     """Accuracy as a function of privacy loss (ε or ρ, always > 0), with its slopes, from the curves of its tables."""
@@ -87,6 +93,23 @@ class Frontier:
     query_counts: Mapping[str, int]  # by table, in the workload's order
     curves: Curves
     remembers: bool = False  # whether each number is worked out once: a plan looks at the same losses again and again
+
+    def __repr__(self) -> str:
+        names = ", ".join(f"'{table}' {count:,}" for table, count in self.query_counts.items())
+        return cut_line(f"Frontier({self.name}, in {self.privacy_measure}, of {names})")
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the typical error of a number at some losses."""
+        tables, rows = self.tables[:MOST_SHOWN], list[tuple[str, ...]]()
+        for loss in SHOWN_LOSSES:
+            errors = self.table_errors(loss)
+            rows.append((f"{loss:g}", *(number(math.sqrt(errors[name] / self.query_counts[name])) for name in tables)))
+        left = len(self.tables) - len(tables)
+        said = "Typical error (root mean squared) of a number of each table, in its unit" + (
+            f"; {left} more tables are not shown." if left else "."
+        )
+        shown = page_table([str(self.privacy_measure), *tables], rows, words=0)
+        return page_of(f"Frontier: {self.name}", sentences([said]), shown)
 
     def remembered(self, *, name: str | None = None) -> Frontier:
         """The same frontier, under another name where one is given, that works out each number once."""
@@ -230,6 +253,8 @@ class ClosedFormCurves(Curves):
     """Curves of one technology, from what it states about itself."""
 
     production: Production
+
+    __repr__ = one_line
 
     @property
     def convex_from(self) -> float:

@@ -22,6 +22,7 @@ from dualmandate.mechanism.strategy.least_error import amount_steps, least_error
 from dualmandate.mechanism.technologies import StrategyMechanism
 from dualmandate.population import Neighbors, PrivacyMeasure, Protection
 from dualmandate.population.arrays import Floats
+from dualmandate.population.shown import one_line
 from dualmandate.workload import Table, Workload
 from dualmandate.workload.factor import Factor, Identity, Row, Total, dense
 
@@ -119,6 +120,8 @@ class LowerBound:
     valid_for: str
     privacy_measure: PrivacyMeasure
     error: Callable[[float], float]
+
+    __repr__ = one_line
 
     def at(self, loss: float) -> float:
         """The least expected squared error at a loss; ≥ 0."""

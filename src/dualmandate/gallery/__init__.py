@@ -7,7 +7,7 @@ from pathlib import Path
 
 from dualmandate.errors import InvalidFile, Place, UnknownName, did_you_mean
 
-__all__ = ["files", "names", "records", "write", "write_records"]
+__all__ = ["about", "files", "names", "records", "write", "write_records"]
 
 # `blank` is small, complete and commented key by key. `block` is no program: seven people and what was published of
 # them, exactly, with which an article made reconstruction known (Garfinkel, Abowd and Martindale, ACM Queue 2018); (D)
@@ -19,12 +19,23 @@ _PROGRAMS = {
     "survey": ("survey.toml", "program.toml", "preferences.toml"),
     "title_i": ("program.toml",),
 }
+_ABOUT = {
+    "blank": "a small program, commented key by key, to write your own over",
+    "block": "tables that somebody published of seven people, to attack",
+    "survey": "from the answers of a survey to preferences, and to an epsilon",
+    "title_i": "the paper's application: grants to school districts by their number of poor children",
+}
 _RECORDS = {"survey": "answers.csv", "title_i": "children.parquet"}
 
 
 def names() -> tuple[str, ...]:
     """The worked programs, and `blank`."""
     return tuple(_PROGRAMS)
+
+
+def about(name: str) -> str:
+    """What a program is, in a line."""
+    return _ABOUT[_known(name)]
 
 
 def files(name: str) -> dict[str, str]:

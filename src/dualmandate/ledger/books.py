@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import hashlib
+import re
+import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
 from typing import Any
 
-from dualmandate.errors import InvalidAccount, NotApproved, ReleaseConflict
+from dualmandate.errors import InvalidAccount, NotApproved, NotChecked, ReleaseConflict
 from dualmandate.ledger.chain import Event, EventKind, Head, is_digest
 from dualmandate.ledger.composition import Account, Accountant, Scope, checked_name, cost, read_account
 from dualmandate.ledger.signatures import ROLE_OF, Signature, read_signature
 from dualmandate.population import PrivacyLoss, PrivacyMeasure
+from dualmandate.population.shown import one_line
 
 IDENTIFIER_DIGITS = 24
+LONGEST_WORD = 40  # letters of an account's name in the names of its releases
 
 
 def account_identifier(ledger: str, account: str) -> str:
@@ -71,6 +75,8 @@ class Approval:
     by: str
     signature: Signature | None = None
     entry: int = 0  # its number, once it is recorded
+    seen_in_the_data: tuple[str, ...] = ()  # accepted with it: what the program took from the records
+    shown: str | None = None  # the digest of all that the approver was shown, where a saved plan was read
 
     def __post_init__(self) -> None:
         checked_name(self.account, "an account")
@@ -80,14 +86,17 @@ class Approval:
 
     def document(self) -> dict[str, object]:
         """What its entry records beside its account, the approver and the signature."""
-        return {"plan_digest": self.plan_digest, **loss_document(self.loss, self.unit)}
+        seen = {"seen_in_the_data": list(self.seen_in_the_data)} if self.seen_in_the_data else {}
+        shown = {} if self.shown is None else {"shown": self.shown}
+        return {"plan_digest": self.plan_digest, **loss_document(self.loss, self.unit), **seen, **shown}
 
 
 @dataclass(frozen=True)
 class Request:
     """What a publisher asks to spend: an approved plan on one snapshot of the data, for one user, group and purpose.
 
-    `loss` is the loss of one `unit`; `again` publishes the same pair anew, with a new secret and a new loss.
+    `loss` is the loss of one `unit`; `again` publishes the same pair anew, with a new secret and a new loss. `checked`
+    is the state of the records that has to be a checked one; `unchecked` says that it need not be, for the record.
     """
 
     account: str
@@ -101,6 +110,8 @@ class Request:
     again: bool = False
     beside: OtherLedgers | None = None
     signature: Signature | None = None
+    checked: str | None = None
+    unchecked: bool = False
 
     def __post_init__(self) -> None:
         for name in ("account", "snapshot", "unit", "user"):
@@ -140,6 +151,11 @@ class ReleaseEntry:
     secret_destroyed: bool = False
     beside: OtherLedgers | None = None  # that have spent from the same source
     signature: Signature | None = None  # of who publishes
+    number: int = 0  # within its account, from 1
+    checked: str | None = None  # the state of the records that was checked before
+    unchecked: bool = False  # published without a check, as the publisher said
+
+    __repr__ = one_line
 
     @property
     def signed_with(self) -> str | None:
@@ -166,6 +182,8 @@ def request_document(request: Request | ReleaseEntry, supersedes: str | None) ->
         "purpose": request.purpose,
         "supersedes": supersedes,
         **({} if request.beside is None else {"beside": request.beside.document()}),
+        **({} if request.checked is None else {"checked": request.checked}),
+        **({"unchecked": True} if request.unchecked else {}),
     }
 
 
@@ -206,10 +224,12 @@ class Books:
         self.approvals: dict[tuple[str, str], list[Approval]] = {}
         self.releases: dict[str, ReleaseEntry] = {}
         self._newest: dict[tuple[str, str], str] = {}  # release of a plan and snapshot
+        self._numbers: dict[str, int] = {}  # of each account's newest release
         self.accountant = Accountant()
         self.places: tuple[str, ...] = ()  # where else its head is kept, in words
         self.kept: dict[str, Mapping[str, Any]] = {}  # how to find each of them
         self.nonces: set[str] = set()  # of signatures
+        self.checked: set[str] = set()  # states of records
 
     @property
     def head(self) -> Head:
@@ -231,21 +251,36 @@ class Books:
             self._reserve(event)
         elif event.kind is EventKind.ANCHORED:
             self.places, self.kept = _read_places(event)
+        elif event.kind is EventKind.CHECKED:
+            self.checked.add(str(event.document()["state"]))
         elif event.kind is not EventKind.REFUSED:
             assert event.release is not None
             self._change(event.release, event)
         self.digests.append(event.digest)
 
     def _reserve(self, event: Event) -> None:
-        release = _read_release(event)
+        release = replace(_read_release(event), number=self.next_number(str(event.account)))
         superseded = event.document()["supersedes"]
         if superseded is not None:
             old = self.releases[str(superseded)]
             # What was never opened costs nothing; what was opened stays spent.
             self._close(old, ReleaseState.CANCELED if old.state is ReleaseState.RESERVED else ReleaseState.ABANDONED)
         self.releases[release.name] = release
+        self._numbers[release.account] = release.number
         self._newest[release.plan_digest, release.snapshot] = release.name
         self.accountant.compose(release.account, release.parts, release.cost)
+
+    def next_number(self, account: str) -> int:
+        """The number of the account's next release; one that was given up keeps its own."""
+        return self._numbers.get(account, 0) + 1
+
+    def next_name(self, account: str) -> str:
+        """What the account's next release is called: letters of the account's name, and its number."""
+        plain = unicodedata.normalize("NFKD", account).encode("ascii", "ignore").decode().casefold()
+        word = "-".join(re.findall("[a-z0-9]+", plain))[:LONGEST_WORD].strip("-") or "account"
+        name = f"{word}-{self.next_number(account)}"
+        # Two accounts may be written with the same letters.
+        return name if name not in self.releases else f"{name}-{self.head.sequence + 1}"
 
     def _change(self, name: str, event: Event) -> None:
         release = self.releases[name]
@@ -300,10 +335,22 @@ class Books:
         asked = cost(request.loss, request.unit, account)
         self.check_approval(account, request, counts)
         superseded = self._check_new(request)
+        if request.checked is not None:
+            self.check_state(request.checked)
         # A reservation that is replaced before it was opened still counts: cancel it first to use its room.
         freed = self.releases[superseded] if superseded else None
         self.accountant.require(account, request.parts, asked, instead=_advice(freed))
         return asked, superseded
+
+    def check_state(self, state: str) -> None:
+        """Refuse records in a state that was never held against the program, whatever that would have found."""
+        if state not in self.checked:
+            raise NotChecked(
+                "the records, as they are now, were never checked against the program",
+                why="what does not fit is left out of every table without a word: r31 where R31 is meant gives zeros",
+                instead="check them with `dualmandate check`, whatever it finds; or publish with --unchecked, which is "
+                "recorded and published",
+            )
 
     def fitting(self, request: Request | ReleaseEntry) -> list[Approval]:
         """The approvals of exactly this plan, for this account, at this loss, whoever gave them."""
@@ -332,7 +379,7 @@ class Books:
                 f"plan {request.plan_digest[:12]}… has no approval that counts here",
                 why="the project asks for one that is signed by an approver it names, and, where it asks for two "
                 "persons, by another name and another key than the publisher's",
-                instead="have the plan approved so: dualmandate approve PLAN.json --by NAME --sign KEY",
+                instead="have the plan approved by one of them, with --by and --sign",
             )
 
     def _check_new(self, request: Request) -> str | None:
@@ -365,8 +412,9 @@ def _read_approval(event: Event) -> Approval:
     document = event.document()
     assert event.account is not None
     digest, unit = str(document["plan_digest"]), str(document["unit"])
-    loss, signature = read_loss(document), read_signature(document)
-    return Approval(event.account, digest, loss, unit, event.by, signature, event.sequence)
+    loss, signature, shown = read_loss(document), read_signature(document), document.get("shown")
+    seen = tuple(map(str, document.get("seen_in_the_data", ())))
+    return Approval(event.account, digest, loss, unit, event.by, signature, event.sequence, seen, shown)
 
 
 def _read_release(event: Event) -> ReleaseEntry:
@@ -390,6 +438,8 @@ def _read_release(event: Event) -> ReleaseEntry:
         reserved_at=event.recorded_at,
         beside=_read_beside(document.get("beside")),
         signature=read_signature(document),
+        checked=None if (checked := document.get("checked")) is None else str(checked),
+        unchecked=bool(document.get("unchecked", False)),
     )
 
 

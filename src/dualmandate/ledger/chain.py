@@ -30,6 +30,7 @@ from typing import Any
 from dualmandate.errors import CannotWrite, LedgerTampered, Place, UnsafeKey
 from dualmandate.ledger.durable import OWNER_ONLY, alone_in, discard_drafts, erase, make_folder, write_durably
 from dualmandate.population import Confidential
+from dualmandate.population.shown import one_line
 
 
 class EventKind(StrEnum):
@@ -37,6 +38,7 @@ class EventKind(StrEnum):
 
     ACCOUNT_OPENED = "account opened"
     APPROVED = "approved"
+    CHECKED = "checked"
     RESERVED = "reserved"
     CANCELED = "canceled"
     OPENED = "opened"
@@ -79,6 +81,8 @@ class Event:
     amount: Fraction | None = None
     details: str = "{}"
     digest: str = ""
+
+    __repr__ = one_line
 
     def document(self) -> dict[str, Any]:
         found = json.loads(self.details)

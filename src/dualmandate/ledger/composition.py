@@ -25,6 +25,7 @@ from dualmandate.errors import BudgetExceeded, InvalidAccount, InvalidLoss
 from dualmandate.population import PrivacyLoss, PrivacyMeasure
 from dualmandate.population.loss import epsilon_at
 from dualmandate.population.rational import Written, rational
+from dualmandate.population.shown import one_line
 
 LONGEST_NAME = 200
 _MOST_BITS = 256  # of a numerator or denominator: sums of many such fractions stay writable
@@ -96,6 +97,8 @@ class Account:
     earmarks: tuple[Earmark, ...] = ()
     unit_bounds: tuple[UnitBound, ...] = ()
     approver_differs: bool = False
+
+    __repr__ = one_line
 
     def __post_init__(self) -> None:
         checked_name(self.name, "an account")

@@ -72,6 +72,8 @@ from dualmandate.ledger.storage import (
     start_head,
 )
 from dualmandate.population import Confidential, PrivacyLoss
+from dualmandate.population.rational import written
+from dualmandate.population.shown import cut_line, page_of, sentences, table
 
 NOBODY = Signers()  # is named: nothing need be signed
 KIND_OF = {state: kind for kind, state in STATE_OF.items()}
@@ -150,6 +152,20 @@ class Ledger:
         self._books = Books(ledger, first_digest(key, ledger))
         self._secrets = SecretFolder(secrets_in, key, ledger)
 
+    def __repr__(self) -> str:
+        place = "a PostgreSQL database" if self._store.path is None else str(self._store.path)
+        return cut_line(f"Ledger({self.identifier[:12]}… in {place})")
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: every account, with what is left of it."""
+        rows = [
+            (account.name, account.unit, f"{account.privacy_measure} {written(account.cap.amount)}", written(left))
+            for account, left in ((each, self.remaining(each.name)) for each in self.accounts())
+        ]
+        head = self.head()
+        said = sentences([f"{len(rows)} {'account' if len(rows) == 1 else 'accounts'}; entries: {head.sequence:,}"])
+        return page_of(f"Ledger {head.ledger[:12]}…", said, table(["account", "unit", "cap", "left"], rows, words=2))
+
     @property
     def identifier(self) -> str:
         """The ledger's own name, as every head of it holds it."""
@@ -196,7 +212,7 @@ class Ledger:
                 refused, details = refusal, {"code": refusal.code, **said}
                 page.append(EventKind.REFUSED, request.user, request.account, details=details)
             else:
-                name = f"r{page.head.sequence + 1:06d}"  # by the number of its entry
+                name = page.books.next_name(request.account)
                 # The secret is on the disk before the entry that relies on it; without the entry it is nobody's.
                 self._secrets.make(name)
                 details = request_document(request, superseded) | _signed(request.signature)
@@ -204,6 +220,24 @@ class Ledger:
         if refused is not None:
             raise refused
         return self.release(name)
+
+    def record_check(self, state: str, *, by: str, account: str | None, source: str) -> None:
+        """Record that records in this state were held against a program; never what was found.
+
+        Each check is an entry, also where nothing has changed: their number tells nothing of the records.
+        """
+        with self._writing(by) as page:
+            known = account if account in page.books.accounts else None
+            page.append(EventKind.CHECKED, by, known, details={"state": state, "source": source})
+
+    def check_state(self, state: str) -> None:
+        """Refuse records in a state that was never checked."""
+        with self._reading() as books:
+            books.check_state(state)
+
+    def state_key(self) -> Confidential[bytes]:
+        """The key under which states of records are told apart: nobody can try one out without it."""
+        return Confidential("key of states", self._key.subkey("state of records/1"))
 
     def sign_approval(self, approval: Approval, key: Path) -> Approval:
         """The approval, signed with the key in a file."""

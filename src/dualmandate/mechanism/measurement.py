@@ -38,6 +38,7 @@ from dualmandate.mechanism.reconstruction import interpolation
 from dualmandate.mechanism.rows import Answers, DecidedAnswers, Rows
 from dualmandate.population import Neighbors, PrivacyLoss, PrivacyMeasure, Protection
 from dualmandate.population.arrays import Floats, Integers
+from dualmandate.population.shown import one_line
 from dualmandate.workload import Sensitivity, Workload
 from dualmandate.workload.sensitivity import Norm
 
@@ -57,6 +58,8 @@ class Measurement:
     rows: Rows
     law: NoiseLaw
     protection: Protection = EVERY_PERSON
+
+    __repr__ = one_line
 
     def __post_init__(self) -> None:
         if self.law.needs_whole_numbers and not self.rows.whole:

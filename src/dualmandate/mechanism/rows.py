@@ -42,6 +42,7 @@ from dualmandate.mechanism.reconstruction import (
 from dualmandate.mechanism.strategy.exact import ExactStrategy
 from dualmandate.population import Domain, Neighbors, Protection
 from dualmandate.population.arrays import Floats, Indices, Integers
+from dualmandate.population.shown import one_line
 from dualmandate.workload import Sensitivity, Table, Tabulation, Workload
 from dualmandate.workload.factor import Factor, dense
 from dualmandate.workload.sensitivity import Norm
@@ -68,6 +69,8 @@ class TableRows:
     whole: ClassVar[bool] = True  # whether every row is a whole number times its weight, as whole-number noise needs it
     needs_public: ClassVar[bool] = False  # whether answers beside public totals rest on these too
     strategy: ClassVar[None] = None  # the optimized strategy, where the rows are its own
+
+    __repr__ = one_line
 
     def technology(self, noise: str) -> str:
         """What is measured with this noise, in words."""
@@ -496,6 +499,8 @@ class StrategyRows:
     counted: ClassVar[None] = None
     needs_public: ClassVar[bool] = True
 
+    __repr__ = one_line
+
     @property
     def workload(self) -> Workload:
         return self.strategy.workload
@@ -569,6 +574,8 @@ class StrategyAnswers:
     table: str
     independent: ClassVar[bool] = False
     single: ClassVar[None] = None
+
+    __repr__ = one_line
 
     @property
     def sums(self) -> Floats:

@@ -36,6 +36,7 @@ from dualmandate.planning.release_spec import load_release
 from dualmandate.population import Attribute
 from dualmandate.population.arrays import Floats
 from dualmandate.population.rational import rational
+from dualmandate.population.shown import one_line
 from dualmandate.population.wording import stated_amount
 from dualmandate.program.domain import MOST_LEVELS
 from dualmandate.program.file import Document, KeyPath
@@ -105,6 +106,8 @@ class Clipping:
     sources: Mapping[str, str]  # of these
     records: RecordCounts | None  # of units, where they are stated
     shares: Mapping[str, Floats]  # of records at the levels of attributes, where they are stated
+
+    __repr__ = one_line
 
     def counted(self, welfare: SocialWelfare) -> SocialWelfare:
         """Social welfare with what clipping leaves out counted as an error that noise does not make."""

@@ -27,6 +27,7 @@ from dualmandate.planning.technology import (
     too_slow,
 )
 from dualmandate.population import PrivacyMeasure
+from dualmandate.population.shown import one_line
 from dualmandate.population.wording import money
 
 ROUNDING = 1e-9  # relative, by which a bound that is met may seem to be exceeded
@@ -116,8 +117,10 @@ class TechnologyComparison:
             return Comparison(*kind, None, f"{built.what}: {built.why}")
         if built is not self.used and is_slow(kind[1], welfare):
             more = welfare.data_loss(built.frontier, self.choice.epsilon) - self.choice.data_loss
-            why = f"at the same {self.choice.privacy_measure} its errors cost {money(more, self.choice.currency)} more"
-            return Comparison(*kind, None, f"{why}; its own choice takes long to work out")
+            amount = f"{money(abs(more), self.choice.currency)} {'more' if more >= 0 else 'less'}"
+            why = f"at the same {self.choice.privacy_measure} its errors cost {amount}"
+            but = "its own choice takes long to work out" if more >= 0 else "but not every table is fit for use there"
+            return Comparison(*kind, None, f"{why}; {but}", looked_for=True)
         choice = self.offer.chosen.get(kind) or choice_with(built, welfare, self.limits)
         return Comparison(*kind, None, choice.what) if isinstance(choice, Refusal) else Comparison(*kind, choice)
 
@@ -131,6 +134,9 @@ class Comparison:
     measured: str  # what shares a measurement
     choice: Choice | None
     why: str = ""
+    looked_for: bool = False  # whether it was compared, though its own choice was not worked out
+
+    __repr__ = one_line
 
     @property
     def kind(self) -> Kind:
@@ -151,6 +157,8 @@ class ErrorLimit:
     technology: Technology
     dearest: float  # the value of that, USD per unit of error
     existing: float  # what errors cost that were there before, USD
+
+    __repr__ = one_line
 
     def at(self, loss: float) -> float:
         """USD, at a loss in the program's currency."""
@@ -176,6 +184,8 @@ class Saving:
     best: Technology  # what errs at the least cost at the choice, of everything compared that can be published
     optimized: Technology | None  # the optimized strategy with the noise in use
     limit: ErrorLimit | None
+
+    __repr__ = one_line
 
     @property
     def costs(self) -> dict[str, Callable[[float], float] | None]:

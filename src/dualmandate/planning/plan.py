@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from dualmandate.choice import Choice, Limits, LinearCost, Regret, SocialChoices, SocialWelfare
 from dualmandate.frontier import Frontier
 from dualmandate.mechanism.strategy.strategy_file import strategy_digest
-from dualmandate.mechanism.technologies import OPTIMIZED
+from dualmandate.mechanism.technologies import CELLS, OPTIMIZED
 from dualmandate.planning.comparison import Comparison, Saving
 from dualmandate.planning.extensions import Extensions
 from dualmandate.planning.ratios import RatioConsequence
@@ -25,7 +25,8 @@ from dualmandate.planning.saved_plan import PLAN_VERSION, Exact, digest_of, exac
 from dualmandate.planning.study import is_study, study_words
 from dualmandate.planning.technology import Technology, measured_words
 from dualmandate.population import PrivacyLoss, PrivacyMeasure
-from dualmandate.population.wording import chosen_loss, money, number
+from dualmandate.population.shown import cut_line, one_line
+from dualmandate.population.wording import chosen_loss, counted, money, number
 from dualmandate.program.schema import BEST
 from dualmandate.semantics import Guarantee
 
@@ -52,6 +53,8 @@ class TableConsequence:
     root_mean_squared_consequence: float | None  # USD; None where no consequence was stated
     data_loss: float  # USD, all numbers of the table
     exact: bool = False  # whether public totals decide it, so that no noise reaches it
+
+    __repr__ = one_line
 
     @property
     def root_mean_squared_error_with_bias(self) -> float | None:
@@ -84,6 +87,13 @@ class Plan:
     ratios: tuple[RatioConsequence, ...] = ()  # what the choice means for each
     public_total: PublicTotal | None = None  # where the program states one
     account_identifier: str | None = None  # of the account in the project's ledger, where there is one
+
+    def __repr__(self) -> str:
+        tables = counted(len(self.tables), "table")
+        return cut_line(
+            f"Plan('{self.program.name}': {self.loss.privacy_measure} = {chosen_loss(float(self.loss.amount))} of each "
+            f"{self.program.units.singular}, {self.technology.noise} noise, {tables}, digest {self.digest[:12]}…)"
+        )
 
     @property
     def welfare(self) -> SocialWelfare:
@@ -177,6 +187,30 @@ def notes_on(plan: Plan) -> tuple[str, ...]:
     )
 
 
+def warnings_on(plan: Plan) -> Iterator[str]:
+    """Of the notes those that a reader must not miss, the ones that would change the choice by most first."""
+    if plan.study:
+        yield study_words(plan.technology.noise)
+    if seen := plan.program.file.population.seen_in_the_data:
+        yield f"Seen in the data, and not covered by any noise: {', '.join(seen)}. Replace them by public sources."
+    for remarks in (
+        _strategy,
+        _better_noise,
+        _beyond_the_total,
+        _bounds,
+        _many_statistics,
+        _worst_case,
+        _hidden_prices,
+    ):
+        yield from remarks(plan)
+
+
+def _beyond_the_total(plan: Plan) -> Iterator[str]:
+    """Where privacy loss or errors cost more than the public total that the program states."""
+    if plan.public_total is not None:
+        yield from [*plan.public_total.sentences()][1:]
+
+
 def _bounds(plan: Plan) -> Iterator[str]:
     for group in plan.allocation:
         sensitivity = plan.technology.measurements[group].sensitivity
@@ -210,9 +244,12 @@ def _strategy(plan: Plan) -> Iterator[str]:
     """Why what was looked for is not measured, or what else would have been better to measure."""
     used = plan.technology
     rows = [row for row in plan.comparisons if row.noise == used.noise and row.kind != used.kind]
-    refused = next((row for row in rows if row.strategy == OPTIMIZED and row.choice is None), None)
-    if refused is not None and not plan.program.file.mechanism.states_strategy:
-        yield f"The tables themselves are measured, because no better strategy could be looked for: {refused.why}."
+    strategies = [row for row in rows if row.strategy == OPTIMIZED]
+    refused = next((row for row in strategies if row.choice is None), None)
+    looked = used.strategy == OPTIMIZED or any(row.choice is not None or row.looked_for for row in strategies)
+    if refused is not None and not looked and not plan.program.file.mechanism.states_strategy:
+        measured = "Every cell is" if used.strategy == CELLS else "The tables themselves are"
+        yield f"{measured} measured, because no better strategy could be looked for: {refused.why}."
     found = _better(plan, rows)
     if found is not None:
         gain, best, row = found

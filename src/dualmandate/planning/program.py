@@ -6,7 +6,7 @@ From a program to its plan: frontiers, the choice on them, and what the choice m
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from itertools import count
@@ -34,7 +34,7 @@ from dualmandate.planning.timing import Timing, timing_of
 from dualmandate.planning.uncertainty import check_uncertainty, estimates_of, social_choice_of, uncertainty_of
 from dualmandate.planning.welfare import float_or_none, limits_of, welfare_of
 from dualmandate.population import PrivacyLoss
-from dualmandate.program.file import Document
+from dualmandate.program.file import Document, program_meant
 from dualmandate.program.program import ProgramFile, program_of, read_stated, with_bounds
 from dualmandate.program.schema import MechanismTable, ProgramKeys
 from dualmandate.semantics import guarantee
@@ -53,6 +53,8 @@ class Program(ProgramFile):
     limits: Limits
     clipping: Clipping
 
+    __repr__ = ProgramFile.__repr__
+
     def with_best_bounds(self) -> Program:
         """The program with the bounds that its plan chooses, where it leaves some to it."""
         return self.plan().program if self.bounds else self
@@ -66,9 +68,13 @@ class Program(ProgramFile):
         return make_plan(self, remaining, progress or (lambda _: None))
 
 
-def load(path: str | Path) -> Program:
-    """Read a program file and the code lists it names; anything that cannot be meant is refused with its place."""
-    return stated(*read_stated(path))
+def load(path: str | Path | Mapping[str, object]) -> Program:
+    """Read a program file and the code lists it names; anything that cannot be meant is refused with its place.
+
+    A folder with one program in it stands for that program. A dictionary with the same keys is read as the file would
+    be; its files are looked for in the current folder.
+    """
+    return stated(*read_stated(path if isinstance(path, Mapping) else program_meant(path)))
 
 
 def stated(document: Document, file: ProgramKeys) -> Program:
@@ -172,6 +178,7 @@ def make_plan(program: Program, remaining: Fraction | float | None, progress: Ca
             loss,
             program.file.population.household_size,
             failure_probability=float_or_none(mechanism.failure_probability),
+            seen_in_the_data=program.file.population.seen_in_the_data,
         ),
         tables=_table_consequences(workshop, technology, choice, loss, bias=program.clipping.bias),
         ratios=ratio_consequences(

@@ -9,18 +9,22 @@ from __future__ import annotations
 import json
 import math
 import os
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
 from fractions import Fraction
 from functools import cache
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
-from dualmandate.errors import InvalidMechanism, NotApproved, Place
+from dualmandate.errors import InvalidMechanism, InvalidValue, NotApproved, Place
 from dualmandate.mechanism import ExactStrategy, MatrixRows, Measurement, StrategyRows, TableRows
 from dualmandate.mechanism.strategy.strategy_file import strategy_digest, strategy_document, strategy_from
 from dualmandate.mechanism.technologies import CELLS, OPTIMIZED, drawn_law
-from dualmandate.planning.saved_plan import SavedPlan, exact_content, read_json
+from dualmandate.planning.saved_plan import SavedPlan, exact_content, planned_again, read_json
 from dualmandate.population import PrivacyLoss, PrivacyMeasure, Protection
+from dualmandate.population.arguments import expected
+from dualmandate.program.file import Document
 from dualmandate.program.program import ProgramFile, read_program
 from dualmandate.publication.nested_tables import NestWeights, nest_together
 from dualmandate.publication.release import Release, read_facts
@@ -81,11 +85,13 @@ def release_spec_of_plan(plan: Plan, page: Page | None = None) -> ReleaseSpec:
     def read(group: str, workload: Workload) -> ExactStrategy:
         return strategy_from(strategy_document(found[group].exact), workload, protection)
 
-    return _order(SavedPlan({"digest": plan.digest, "exact": plan.exact, **_account(plan)}), plan.program, read, page)
+    return _order(saved(plan), plan.program, read, page)
 
 
-def _account(plan: Plan) -> dict[str, object]:
-    return {"program": {"account_identifier": plan.account_identifier}}
+def saved(plan: Plan) -> SavedPlan:
+    """What is signed of a plan that was just made, as it would be read back."""
+    account = {"account_identifier": plan.account_identifier}
+    return SavedPlan({"digest": plan.digest, "exact": plan.exact, "program": account})
 
 
 def _order(plan: SavedPlan, program: ProgramFile, strategies: Strategies, page: Page | None) -> ReleaseSpec:
@@ -129,7 +135,42 @@ def program_files(program: ProgramFile) -> dict[str, bytes]:
     files = [program.document.path, *(codes.file for codes in program.code_lists.values())]
     paths = [Path(os.path.abspath(file)) for file in files]  # noqa: PTH100 - links stay as they are written
     top = os.path.commonpath([path.parent for path in paths])
-    return {f"program/{path.relative_to(top).as_posix()}": path.read_bytes() for path in paths}
+    own = program.document.text  # of one that stands in no file
+    texts = [path.read_bytes() if own is None or n else own for n, path in enumerate(paths)]
+    texts[0] = without_source_name(program.document, texts[0])
+    return {f"program/{path.relative_to(top).as_posix()}": text for path, text in zip(paths, texts, strict=True)}
+
+
+HIDDEN, SOURCE = "confidential", ("population", "source")
+
+
+def without_source_name(document: Document, content: bytes) -> bytes:
+    """The program file without the name of the confidential file, which is not public: "confidential.csv" in its place.
+
+    Nothing else is changed, and this is looked at; a name that is written so that it cannot be found is refused.
+    """
+    text = content.decode("utf-8-sig")
+    meant = tomllib.loads(text, parse_float=Decimal)
+    source = meant["population"].get("source")
+    name = source.get("path") if isinstance(source, dict) else source
+    if name is None:
+        return content
+    hidden = HIDDEN + PurePath(name).suffix
+    key = (*SOURCE, "path") if (*SOURCE, "path") in document.lines else SOURCE
+    meant["population"]["source"] = {**source, "path": hidden} if isinstance(source, dict) else hidden
+    lines = text.split("\n")
+    # A dictionary has no lines: what it stands for as text is looked through.
+    for place in [document.lines[key] - 1] if key in document.lines else range(len(lines)):
+        tried = lines[place].replace(f'"{name}"', f'"{hidden}"').replace(f"'{name}'", f"'{hidden}'")
+        said = "\n".join((*lines[:place], tried, *lines[place + 1 :]))
+        if tried != lines[place] and tomllib.loads(said, parse_float=Decimal) == meant:
+            return said.encode()
+    raise InvalidValue(
+        "the name of the confidential file cannot be taken out of the program that a release carries",
+        why="everything in a release is public, and that name is not",
+        instead='write source = "file.csv" on one line, without escapes',
+        where=document.place(key),
+    )
 
 
 def measurement_of(
@@ -170,7 +211,9 @@ def _facts(plan: SavedPlan, program: ProgramFile) -> dict[str, object]:
         plan.loss,
         program.file.population.household_size,
         failure_probability=None if probability is None else float(probability),
+        seen_in_the_data=program.file.population.seen_in_the_data,
     )
+    seen = list(program.file.population.seen_in_the_data)
     return {
         "description": program.file.program.description,
         "mechanism": document["exact"]["mechanism"],
@@ -179,6 +222,7 @@ def _facts(plan: SavedPlan, program: ProgramFile) -> dict[str, object]:
         "failure_probability": None if probability is None else str(probability),
         "program_file": next(iter(program_files(program))),
         **({"bounds": {name: str(bound) for name, bound in program.bounds.items()}} if program.bounds else {}),
+        **({"seen_in_the_data": seen} if seen else {}),
     }
 
 
@@ -202,7 +246,7 @@ def _group_name(measurement: Mapping[str, Any], measurements: list[Any]) -> str:
 
 def read_strategy(path: Path, workload: Workload, protection: Protection) -> ExactStrategy:
     """A strategy from its file beside a plan or in a release."""
-    instead = "plan the program again: dualmandate plan PROGRAM.toml --out DIR"
+    instead = planned_again(path.parent.parent / "plan.json", None)  # a release has no program above it
     document = read_json(path, "strategy", largest=LARGEST_STRATEGY, instead=instead)
     return strategy_from(document, workload, protection)
 
@@ -213,7 +257,9 @@ def _written(document: Mapping[str, Any]) -> bytes:
 
 def load_release(folder: str | Path) -> Release:
     """A release from the folder that `publish` wrote; refused where a file of it is missing or was changed."""
-    place = Path(folder)
+    place = Path(
+        expected(folder, (str, Path), what="the folder of a release", instead='name it: load_release("r000003")')
+    )
     facts = read_facts(place)
 
     @cache

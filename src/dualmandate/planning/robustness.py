@@ -36,6 +36,7 @@ from dualmandate.errors import InvalidValue, Refusal, did_you_mean
 from dualmandate.planning.uncertainty import LEVEL, numbers_without_errors, stated_numbers
 from dualmandate.planning.welfare import amount_in
 from dualmandate.population import PrivacyMeasure
+from dualmandate.population.shown import one_line
 from dualmandate.population.time_base import recurs
 from dualmandate.population.wording import chosen_loss, money, number, percent
 
@@ -73,6 +74,8 @@ class Reading:
     choice: Choice | None
     why_not: str | None = None
 
+    __repr__ = one_line
+
 
 @dataclass(frozen=True, eq=False)
 class Robustness:
@@ -86,6 +89,8 @@ class Robustness:
     span: str | None  # the same in words
     why_no_interval: str  # where there is none
     privacy_measure: PrivacyMeasure
+
+    __repr__ = one_line
 
     @property
     def judged(self) -> bool:
@@ -236,6 +241,8 @@ class PublicTotal:
     privacy_cost: float  # money
     data_loss: float  # money
     currency: str
+
+    __repr__ = one_line
 
     @property
     def privacy_cost_times(self) -> float:

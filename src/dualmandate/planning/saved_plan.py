@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -16,15 +18,14 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from dualmandate.errors import InvalidFile, InvalidMechanism, Place, Refusal
+from dualmandate.errors import InvalidFile, InvalidMechanism, InvalidRequest, NotApproved, Place, Refusal
 from dualmandate.planning.study import drawn_instead, is_study
 from dualmandate.population import PrivacyLoss, PrivacyMeasure
-from dualmandate.program.file import read_bytes
+from dualmandate.program.file import PROGRAM_FILE, read_bytes
 from dualmandate.program.schema import BEST
 
 LARGEST_PLAN = 2**24  # bytes
 NAME_A_PLAN = "name the plan.json that `dualmandate plan --out` wrote"
-PLAN_AGAIN = "plan the program again: dualmandate plan PROGRAM.toml --out DIR"
 PLAN_VERSION = 1  # of the exact part: raised whenever a key of it changes its meaning
 
 Exact: TypeAlias = "str | bool | list[Exact] | dict[str, Exact]"
@@ -96,9 +97,20 @@ class SavedPlan:
         return str(self.document["digest"])
 
     @property
+    def shown(self) -> str:
+        """The digest of all that it says, and of its dossier."""
+        return str(self.document["shown"])
+
+    @property
     def program(self) -> str:
         """The name of the program."""
         return str(self.document["exact"]["program"]["program"]["name"])
+
+    @property
+    def program_file(self) -> str | None:
+        """Where its program file lies, from its own folder; None where it was not written, or by an earlier version."""
+        stated = self.document.get("program", {}).get("file")
+        return None if stated is None else str(stated)
 
     @property
     def program_digest(self) -> str:
@@ -134,6 +146,33 @@ class SavedPlan:
         return {name: Fraction(bound) for name, bound in self.document["exact"].get("bounds", {}).items()}
 
     @property
+    def seen_in_the_data(self) -> tuple[str, ...]:
+        """What its program took from the records, and from no public source."""
+        return tuple(self.document["exact"]["program"]["population"].get("seen_in_the_data", ()))
+
+    def check_seen(self, *, accepted: bool, where: Place | None = None, accepting: str = "seen=True") -> None:
+        """Refuse what was seen in the data unless the approver says that they accept it, and that word if nothing was.
+
+        Whoever approves for others by Python asks here too. `accepting` is how that is said.
+        """
+        seen = self.seen_in_the_data
+        if seen and not accepted:
+            raise NotApproved(
+                f"the program takes from the confidential records: {', '.join(seen)}",
+                why="noise does not cover what a program file states, and everything in it is public",
+                instead="replace each by a public source, take it off seen_in_the_data and plan again; "
+                f"or accept them, which is recorded and published: {accepting}",
+                where=where,
+            )
+        if accepted and not seen:
+            raise InvalidRequest(
+                "nothing in the program was seen in the data",
+                why="its seen_in_the_data is empty, so there is nothing of the kind to accept",
+                instead="approve it without --seen",
+                where=where,
+            )
+
+    @property
     def noise(self) -> str:
         """The kind of noise that it names."""
         return str(self.document["exact"]["mechanism"]["noise"])
@@ -163,13 +202,13 @@ def load_plan(path: str | Path) -> SavedPlan:
     if not isinstance(document, dict) or document.get("schema") != f"plan/{PLAN_VERSION}":
         raise _is_no("plan", file, f"it is not a document of schema plan/{PLAN_VERSION}", NAME_A_PLAN)
     if not isinstance(document.get("exact"), dict) or digest_of(document["exact"]) != document.get("digest"):
-        raise _changed(file)
+        raise _changed(file, file, document)
     if "shown" not in document:
         raise _is_no(
             "plan that can be followed",
             file,
             "it was made by an earlier version, or lost the digest of what it shows",
-            PLAN_AGAIN,
+            planned_again(file, document),
         )
     plan = SavedPlan(document)
     try:
@@ -180,11 +219,32 @@ def load_plan(path: str | Path) -> SavedPlan:
     except (KeyError, TypeError, ValueError, AttributeError, ZeroDivisionError, Refusal):
         raise _is_no("plan", file, "it lacks what a plan says", NAME_A_PLAN) from None
     if not followed or document["shown"] != _shown(document):
-        raise _changed(file)
+        raise _changed(file, file, document)
     for page, digest in beside.items():
         if page.is_file() and hashlib.sha256(page.read_bytes()).hexdigest() != digest:
-            raise _changed(page)
+            raise _changed(page, file, document)
     return plan
+
+
+def planned_again(file: Path, document: object) -> str:
+    """What to do where a plan cannot be used: the command that makes it anew, where its program is found."""
+    said = document.get("program") if isinstance(document, dict) else None
+    stated = said.get("file") if isinstance(said, dict) else None
+    known = [file.parent / stated] if isinstance(stated, str) else []
+    above = [folder / PROGRAM_FILE for folder in (file.parent, *file.parent.parents)]
+    program = next((path for path in (*known, *above) if is_there(path)), None)
+    if program is None:
+        return "plan the program again, with `dualmandate plan` and --out"
+    command = ["dualmandate", "plan", os.path.normpath(program), "--out", str(file.parent)]
+    return f"plan the program again: {shlex.join(command)}"
+
+
+def is_there(path: Path) -> bool:
+    """Whether a file stands at a path that a document states; one that no disk can have is none."""
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
 
 
 def _signed(plan: SavedPlan) -> list[object]:
@@ -236,10 +296,10 @@ def _is_no(what: str, file: Path, why: str, instead: str) -> InvalidFile:
     return InvalidFile(f"'{file.name}' is not a {what}", why=why, instead=instead, where=Place(str(file)))
 
 
-def _changed(file: Path) -> InvalidFile:
+def _changed(file: Path, plan: Path, document: object) -> InvalidFile:
     return InvalidFile(
         f"'{file.name}' was changed after it was made",
         why="what it shows is not what the digests of the plan stand for",
-        instead=PLAN_AGAIN,
+        instead=planned_again(plan, document),
         where=Place(str(file)),
     )

@@ -37,6 +37,7 @@ from dualmandate.mechanism.technologies import CELLS, NOISE_LAWS, OPTIMIZED, TAB
 from dualmandate.planning.study import may_be_used
 from dualmandate.population import PrivacyLoss, PrivacyMeasure, Protection
 from dualmandate.population.loss import rho_at
+from dualmandate.population.shown import one_line
 from dualmandate.population.wording import number
 from dualmandate.program.program import MOST_MEASURED
 from dualmandate.program.schema import BEST, MechanismTable
@@ -81,6 +82,8 @@ class Technology:
     failure_probability: float | None = None  # set where Gaussian noise is read in epsilon
     found: Mapping[str, Strategy] = field(default_factory=dict)  # by group, where strategies were optimized
     stated_shares: Mapping[str, Fraction] = field(default_factory=dict)  # of the loss, by group, where there are any
+
+    __repr__ = one_line
 
     @property
     def kind(self) -> Kind:
@@ -159,14 +162,17 @@ class TechnologyBuilder:
 
         Of many tables apart, a strategy helps only those whose queries overlap: where they do not, the dual with even
         masses on the cells that move each query most says that nothing errs less than the table (beside a public
-        number of records, next to nothing does).
+        number of records, next to nothing does). Every cell is measured once: at large losses noise on whole numbers is
+        mostly 0, and adding up many exact cells then costs less than any strategy that is found for continuous noise.
         """
         if self.table.states_strategy:
             return (self.table.strategy,)
         tables = self.workload.tables
         overlapping = sum(any(int(factor.counts.max()) > 1 for factor in table.factors) for table in tables)
         few = len(tables) <= MOST_APART or 0 < overlapping <= MOST_APART
-        return (TABLES, OPTIMIZED) if measured != APART or few else (TABLES,)
+        found = (TABLES, OPTIMIZED) if measured != APART or few else (TABLES,)
+        once = measured == self.groupings[0] != APART and not is_slow(CELLS, self.welfare)
+        return (*found, CELLS) if once else found
 
     def groups(self, measured: str) -> dict[str, Workload]:
         """The tables measured together, by a name for the group, which is that of a saved plan: after its tables."""
@@ -409,6 +415,8 @@ def offered(workshop: TechnologyBuilder, limits: Limits) -> Offered:
 
     def offer(law: NoiseLaw, groupings: tuple[str, ...]) -> None:
         kinds = [(strategy, measured) for measured in groupings for strategy in workshop.strategies(measured)]
+        if law not in asked and not table.states_strategy:
+            kinds = [kind for kind in kinds if kind[0] != CELLS]
         for strategy, measured in sorted(kinds, key=lambda kind: kind[0] != TABLES):
             kind, slow = (law.name, strategy, measured), is_slow(strategy, welfare)
             if slow and measured != groupings[0]:
@@ -423,7 +431,7 @@ def offered(workshop: TechnologyBuilder, limits: Limits) -> Offered:
                 chosen[kind] = choice_with(able[kind], welfare, limits)
         made = [kind for kind in able if kind[0] == law.name]
         if made:
-            used[law.name] = _best_of(made, able, chosen, welfare)
+            used[law.name] = _best_of(made, able, chosen, workshop)
 
     asked = [law for law in NOISE_LAWS.values() if may_be_used(law.name, table.noise)]
     for law in asked:
@@ -431,7 +439,7 @@ def offered(workshop: TechnologyBuilder, limits: Limits) -> Offered:
     if not used:  # for want of a noise that is counted as the program counts, before any that is not
         own = (NOISE_LAWS[noise].privacy_measure is welfare.privacy_measure for noise, *_ in refused)
         raise max(zip(own, refused.values(), strict=True), key=lambda each: each[0])[1]
-    best = _best_of([*used.values()], able, chosen, welfare)
+    best = _best_of([*used.values()], able, chosen, workshop)
     for law in NOISE_LAWS.values():
         if law not in asked:
             offer(law, (best[2],))
@@ -447,13 +455,17 @@ def choice_with(technology: Technology, welfare: SocialWelfare, limits: Limits) 
 
 
 def _best_of(
-    kinds: list[Kind], able: Mapping[Kind, Technology], chosen: Mapping[Kind, Choice | Refusal], welfare: SocialWelfare
+    kinds: list[Kind],
+    able: Mapping[Kind, Technology],
+    chosen: Mapping[Kind, Choice | Refusal],
+    workshop: TechnologyBuilder,
 ) -> Kind:
     """The kind that leaves society best off at its own choice; the tables unless a strategy is worth its trouble.
 
-    One that takes long is compared at the loss that the best of the others would choose: where it costs less there, it
-    is better at its own choice too.
+    One that takes long is compared at the loss that the best of the others would choose: where it costs less there, and
+    is fit for use there, it is better at its own choice too.
     """
+    welfare, limits = workshop.welfare, workshop.limits
     choices = {kind: choice for kind in kinds if isinstance(choice := chosen.get(kind), Choice)}
     slow = [kind for kind in kinds if kind not in chosen]
     if not choices:
@@ -466,6 +478,12 @@ def _best_of(
     best = min(choices, key=lambda kind: trouble(kind, choices[kind].data_loss) - choices[kind].welfare)
     loss = choices[best].epsilon
     for kind in slow:
+        try:
+            needed, _ = limits.lowest(able[kind].frontier, welfare)
+        except Refusal:
+            continue
+        if needed is not None and needed > loss:  # it would have to be chosen elsewhere
+            continue
         errors = welfare.data_loss(able[kind].frontier, loss)
         if errors + trouble(kind, errors) < welfare.data_loss(able[best].frontier, loss):
             best = kind

@@ -24,7 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidDomain, TooLarge, did_you_mean
+from dualmandate.population.labels import NO_LABELS, Labels
 from dualmandate.population.rational import Written, rational, rational_or, written
+from dualmandate.population.shown import cut_line
 
 MOST_ZERO_STATES = 2**20  # ways in which structural zeros may overlap while cells are counted
 LARGEST_LISTED_ATTRIBUTE = 2**26  # levels whose numbers are held one by one; 512 MiB of 64-bit integers
@@ -91,6 +93,12 @@ class Attribute:
     lower: Fraction | None = None  # lowest number on the grid; numbers only
     grid: Fraction | None = None  # distance between two numbers, > 0; numbers only
     edges: tuple[Fraction, ...] | None = None  # bin edges, increasing; binned numbers only
+    level_labels: Labels = field(default_factory=lambda: NO_LABELS, compare=False, repr=False)  # words for readers
+
+    def __repr__(self) -> str:
+        return cut_line(
+            f"Attribute('{self.name}': {self.size:,} levels from '{self.levels[0]}' to '{self.levels[-1]}')"
+        )
 
     def __post_init__(self) -> None:
         if not self.name or not isinstance(self.name, str):
@@ -247,6 +255,7 @@ class Grouping:
     name: str
     labels: tuple[str, ...]
     assignment: NDArray[np.int64]
+    level_labels: Labels = field(default_factory=lambda: NO_LABELS, repr=False)  # words for readers
 
     def __post_init__(self) -> None:
         used = np.unique(self.assignment)
@@ -367,6 +376,9 @@ class Domain:
     hierarchies: tuple[Hierarchy, ...] = ()
     structural_zeros: tuple[StructuralZero, ...] = ()
 
+    def __repr__(self) -> str:
+        return cut_line(f"Domain({self.size:,} cells: {' × '.join(f'{a.name} {a.size:,}' for a in self.attributes)})")
+
     def __post_init__(self) -> None:
         if not self.attributes:
             raise InvalidDomain("the domain has no attributes", why="a record must say something", instead="name one")
@@ -458,6 +470,11 @@ class Domain:
         if name in self._groupings:
             return self._groupings[name]
         raise self._unknown(name)
+
+    def level_labels(self, name: str) -> Labels:
+        """What the levels of an attribute, or the groups of a grouping, are called for readers."""
+        axis, grouping = self.resolve(name)
+        return self.attributes[axis].level_labels if grouping is None else grouping.level_labels
 
     def mask(self, name: str, levels: str | Sequence[str]) -> NDArray[np.bool_]:
         """Which levels of the attribute behind `name` are among the listed levels or groups; shape (size,)."""

@@ -20,6 +20,7 @@ import numpy as np
 from dualmandate.errors import InvalidInvariant, InvalidLoss, Place
 from dualmandate.population.domain import Domain
 from dualmandate.population.moves import Labels, Together, together
+from dualmandate.population.shown import one_line
 
 
 class Neighbors(StrEnum):
@@ -62,6 +63,8 @@ class Protection:
     records_changing_together: int | None = None
     records_established: bool = False
     one_record_source: str | None = None
+
+    __repr__ = one_line
 
     def __post_init__(self) -> None:
         # A plain word would be equal to its Neighbors, but not the same object.

@@ -70,6 +70,6 @@ def written_probability(number: Written) -> Fraction | None:
     """The exact probability that was written; None for what does not lie strictly between 0 and 1."""
     try:
         found = rational(number)
-    except ValueError:
+    except (ValueError, TypeError):
         return None
     return found if 0 < found < 1 else None

@@ -22,6 +22,7 @@ from dualmandate.population import (
 )
 from dualmandate.population.protection import steps
 from dualmandate.program.file import Document
+from dualmandate.program.labels import check_groupings, labels_of_attribute, labels_of_grouping
 from dualmandate.program.schema import (
     BEST,
     AttributeTable,
@@ -94,7 +95,8 @@ def domain_of(
     attributes = {}
     for name, table in population.attributes.items():
         with document.at("population", "attributes", name):
-            attributes[name] = _attribute(name, table, lists.get(name), bounds.get(name))
+            made = _attribute(name, table, lists.get(name), bounds.get(name))
+            attributes[name] = replace(made, level_labels=labels_of_attribute(made, table, lists.get(name), document))
             if attributes[name].size > MOST_LEVELS:
                 raise TooLarge(
                     f"'{name}' has {attributes[name].size:.3g} levels",
@@ -108,11 +110,18 @@ def domain_of(
         with document.at("population", "hierarchies", name, "attribute"):
             attribute = plain.attribute(hierarchy.attribute)
         with document.at("population", "hierarchies", name):
+            codes = lists.get(attribute.name)
             if hierarchy.columns is None:
-                hierarchies.append(_hierarchy(name, hierarchy, attribute))
+                found = _hierarchy(name, hierarchy, attribute)
             else:
                 column = population.attributes[attribute.name].column
-                hierarchies.append(_by_columns(hierarchy.columns, attribute, lists.get(attribute.name), column))
+                found = _by_columns(hierarchy.columns, attribute, codes, column)
+            check_groupings(name, found.groupings, hierarchy, document)
+            labeled = (
+                replace(each, level_labels=labels_of_grouping(name, each, hierarchy, codes, document))
+                for each in found.groupings
+            )
+            hierarchies.append(Hierarchy(found.attribute, tuple(labeled)))
     with document.at("population", "hierarchies"):
         grouped = Domain(plain.attributes, tuple(hierarchies))
     zeros = tuple(StructuralZero.of(levels) for levels in population.structural_zeros)

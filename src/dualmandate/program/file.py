@@ -8,6 +8,7 @@ where keys and values end and never judges them.
 from __future__ import annotations
 
 import re
+import shlex
 import stat
 import tomllib
 from bisect import bisect_left
@@ -18,6 +19,7 @@ from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
 from dualmandate.errors import InvalidFile, Place, Refusal
+from dualmandate.population.shown import one_line
 
 _SYNTAX = {  # how tomllib begins its message, and what it means
     "Cannot declare": "a table is written twice",
@@ -31,6 +33,8 @@ _SYNTAX = {  # how tomllib begins its message, and what it means
     "Unterminated string": "a quote is not closed",
     "Illegal character": "a text in quotes ends on the line it began on and holds no control characters",
 }
+PROGRAM_FILE = "program.toml"  # what a program file is called unless it has another name
+RECORDS = (".csv", ".parquet", ".sas7bdat", ".dta", ".sav")  # how files of records end
 LARGEST_PROGRAM = 2**20  # bytes; the code lists stand in files of their own
 KeyPath = tuple[str | int, ...]
 _BLANK = re.compile(r"(?:[ \t\r\n]++|#[^\n]*+)*+")
@@ -53,12 +57,17 @@ class Document:
     content: dict[str, object]
     lines: dict[KeyPath, int]
     included: Document | None = None  # a file that it refers to, with keys of its own
+    text: bytes | None = None  # of a program that stands in no file
+
+    __repr__ = one_line
 
     def place(self, key: KeyPath) -> Place:
         """Where a key stands; for a key that is not there, the line of the nearest table that should hold it."""
         known = self.nearest(key)
         if self.included is not None and len(self.included.nearest(key)) > len(known):
             return self.included.place(key)
+        if self.text is not None:
+            return Place(key=dotted(key) or None)
         return Place(file=str(self.path), line=self.lines.get(known, 1), key=dotted(key) or None)
 
     def nearest(self, key: KeyPath) -> KeyPath:
@@ -115,6 +124,11 @@ def read_document(path: str | Path, what: str = "program file") -> Document:
     except UnicodeDecodeError as error:
         line = text.count(b"\n", 0, error.start) + 1
         raise _not_toml(file, what, "it is not UTF-8 text", line=line) from None
+    return parsed(decoded, file, what)
+
+
+def parsed(decoded: str, file: Path, what: str) -> Document:
+    """A text in TOML, as it stands in a file."""
     try:
         content = tomllib.loads(decoded, parse_float=_decimal)
         return Document(file, content, key_lines(decoded.replace("\r\n", "\n")))
@@ -124,6 +138,54 @@ def read_document(path: str | Path, what: str = "program file") -> Document:
         raise _not_toml(file, what, f"its brackets are nested too deeply to be a {what}") from None
     except ValueError:
         raise _not_toml(file, what, "it holds a whole number of more than 4,300 digits") from None
+
+
+def program_meant(given: str | Path) -> Path:
+    """The program file meant by itself, whatever its name, or by the folder that holds it.
+
+    A folder stands for the program.toml in it; where there is none, for the one file in it that is a program.
+    """
+    path = Path(given)
+    try:
+        if not path.is_dir():
+            if path.suffix.lower() in RECORDS:
+                raise _is_data(path)
+            return path
+        if (path / PROGRAM_FILE).exists():
+            return path / PROGRAM_FILE
+        found = [file for file in sorted(path.glob("*.toml")) if file.is_file() and _is_program(file)]
+    except (OSError, ValueError):  # not to be looked at: whoever opens it will say why
+        return path
+    if len(found) == 1:
+        return found[0]
+    several = ", ".join(file.name for file in found)
+    raise InvalidFile(
+        f"the folder '{path}' holds {f'several programs: {several}' if found else f'no {PROGRAM_FILE}'}",
+        why="a folder stands for the program file in it",
+        instead=f"name one of them: {shlex.quote(str(found[0]))}"
+        if found
+        else "name the program file itself, or begin with `dualmandate init blank`",
+        where=Place(str(path)),
+    )
+
+
+def _is_program(file: Path) -> bool:
+    """Whether a file says that it is a program: other files of ours, and those of other tools, do not."""
+    try:
+        content = tomllib.loads(read_bytes(file, largest=LARGEST_PROGRAM, what="program file").decode("utf-8-sig"))
+    except (InvalidFile, ValueError, RecursionError):
+        return False
+    return isinstance(content.get("population"), dict) and isinstance(content.get("program"), dict)
+
+
+def _is_data(file: Path) -> InvalidFile:
+    name = re.sub(r"[^a-z0-9]+", "_", file.stem.lower()).strip("_") or "mine"
+    return InvalidFile(
+        f"'{file.name}' is data, and no program",
+        why="a program says who is counted and what is asked, and names its data",
+        instead=f"begin a program from it: {shlex.join(['dualmandate', 'init', name, '--from', str(file)])}",
+        where=Place(str(file)),
+    )
 
 
 def read_bytes(file: Path, *, largest: int, what: str) -> bytes:

@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from fractions import Fraction
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from dualmandate.population import Calibrated as Quantity
+from dualmandate.population.shown import told
 from dualmandate.population.time_base import DiscountHorizon, TimeBase
 from dualmandate.program.file import KeyPath
 
@@ -28,6 +29,9 @@ class KeyTable(BaseModel):
     model_config = ConfigDict(
         frozen=True, extra="forbid", strict=True, hide_input_in_errors=True, use_attribute_docstrings=True, title=None
     )
+
+    def __repr__(self) -> str:
+        return told(type(self).__name__, {name: getattr(self, name) for name in self.model_fields_set})
 
 
 def refused(why: str, instead: str, *, key: str | tuple[str | int, ...] = ()) -> PydanticCustomError:
@@ -199,6 +203,9 @@ class CalibratedNumber(KeyTable):
     """The lower end of a range, where only a range is agreed; together with largest."""
     largest: Number | None = None
     """The upper end of a range; together with least."""
+    kind: Literal["measured", "assumed", "judgment"] | None = None
+    """What its source is worth: it was measured, it is assumed for want of a measurement, or it is a judgment that no
+    source can settle. Shown beside the source; "not stated" where it is left out."""
 
     def quantity(self) -> Quantity:
         """The number as the other rooms know it."""

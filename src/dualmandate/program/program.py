@@ -12,8 +12,10 @@ from dualmandate.errors import InvalidValue, TooLarge, did_you_mean
 from dualmandate.population import Domain, Neighbors, Protection, Units
 from dualmandate.population.currency import checked_currency, currency_of
 from dualmandate.population.rational import written
+from dualmandate.population.shown import cut_line
 from dualmandate.population.units import singular
 from dualmandate.population.wording import clipped_words, stated_amount
+from dualmandate.program.dictionary import document_of_mapping
 from dualmandate.program.domain import NO_BOUNDS, check_selection, code_lists, domain_of, protection_of
 from dualmandate.program.file import Document, read_document
 from dualmandate.program.reading import read_keys
@@ -60,6 +62,10 @@ class ProgramFile:
     units: Units
     bounds: Mapping[str, Fraction] = field(default_factory=dict, kw_only=True)  # upper ones that a plan chose
 
+    def __repr__(self) -> str:
+        tables = ", ".join(f"'{table.name}'" for table in self.workload.tables)
+        return cut_line(f"Program('{self.name}': account '{self.file.population.account}', {tables})")
+
     @property
     def name(self) -> str:
         """The name that its plans and releases are filed under."""
@@ -104,9 +110,10 @@ class ProgramFile:
         return clipped_words(attribute, table.unit, self.protection, outside=outside)
 
 
-def read_stated(path: str | Path) -> tuple[Document, ProgramKeys]:
-    """A program file and its keys, before anything is made of them."""
-    document = with_preferences(read_document(path))
+def read_stated(path: str | Path | Mapping[str, object]) -> tuple[Document, ProgramKeys]:
+    """A program file, or a dictionary with its keys, and these keys, before anything is made of them."""
+    stated = document_of_mapping(path) if isinstance(path, Mapping) else read_document(path)
+    document = with_preferences(stated)
     return document, read_keys(document)
 
 

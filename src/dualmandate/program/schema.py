@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
+from datetime import date
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
+    AfterValidator,
     BeforeValidator,
     ConfigDict,
     Field,
@@ -23,6 +25,8 @@ from pydantic_core import CoreSchema, PydanticCustomError
 
 from dualmandate.mechanism.technologies import NOISE_LAWS
 from dualmandate.population.currency import DEFAULT
+from dualmandate.population.labels import ENGLISH, LANGUAGE
+from dualmandate.program.file import dotted
 from dualmandate.program.number import (
     LEVEL_SCHEMA,
     AnyPart,
@@ -529,6 +533,41 @@ Upper = Annotated[
 ]
 
 
+def _labels_of_levels(value: object) -> tuple[str, ...] | dict[str, str]:
+    """Labels in the order of the levels, or by level."""
+    if isinstance(value, list) and value and all(isinstance(each, str) for each in value):
+        return tuple(value)
+    if isinstance(value, dict) and value and all(isinstance(each, str) for each in value.values()):
+        return dict(value)
+    why = "labels are texts, one for each level in their order, or by level"
+    raise refused(why, 'write ["0 to 17", "18 to 64"], or { R31 = "Region North" }')
+
+
+LabelsOfLevels = Annotated[
+    tuple[str, ...] | dict[str, str],
+    PlainValidator(_labels_of_levels),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "array", "minItems": 1, "items": {"type": "string", "minLength": 1}},
+                {"type": "object", "minProperties": 1, "additionalProperties": {"type": "string", "minLength": 1}},
+            ]
+        }
+    ),
+]
+
+
+def _language(value: object) -> str:
+    if isinstance(value, str) and LANGUAGE.fullmatch(value):
+        return value
+    raise refused("a language is named by its code", 'write "en", "fr" or "pt-BR"')
+
+
+LanguageCode = Annotated[
+    str, PlainValidator(_language), WithJsonSchema({"type": "string", "pattern": f"^{LANGUAGE.pattern}$"})
+]
+
+
 # The keys that make each form of an attribute, and the keys that it may carry besides.
 FORMS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "levels": (("levels",), ("ordered",)),
@@ -538,7 +577,7 @@ FORMS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "logarithmic bins": (("logarithmic_bins",), ()),
     "range": (("from", "to"), ("distribution",)),
 }
-OF_ANY_FORM = ("missing", "outside", "null", "expected")
+OF_ANY_FORM = ("missing", "outside", "null", "expected", "labels", "labels_in")
 _WRITE_ONE = (
     'write a list of levels, or { codes = "file.csv" }, { levels = […], ordered = true }, '
     "{ lower = …, upper = …, grid = … }, { edges = […] } or { from = …, to = … }"
@@ -558,6 +597,12 @@ class AttributeTable(KeyTable):
     """Whether neighbors in the list are neighbors in meaning."""
     missing: Level | None = None
     """The level that records a missing answer."""
+    labels: LabelsOfLevels | None = None
+    """What readers are shown beside the levels, in the program's language: a list in the order of the levels, or
+    { R31 = "Region North" }. A code list may have them in a column `label`. Bins without labels are put in words where
+    the language is English."""
+    labels_in: dict[LanguageCode, LabelsOfLevels] = {}
+    """The same in other languages, as { fr = ["0 à 17 ans", "18 ans et plus"] }; columns `label_fr` of a code list."""
     lower: Number | None = None
     """The lower bound of a number: smaller ones count as this one."""
     upper: Upper | None = None
@@ -650,6 +695,11 @@ class HierarchyTable(KeyTable):
     """Columns of the attribute's code list, coarsest first."""
     groups: dict[str, Levels] | None = None
     """The levels of each group, where the hierarchy has one grouping of the hierarchy's own name."""
+    labels: dict[str, LabelsOfLevels] = {}
+    """What readers are shown beside the groups of a grouping, as { state = { "24" = "Maryland" } }. A code list may
+    have them in a column `state_label`."""
+    labels_in: dict[LanguageCode, dict[str, LabelsOfLevels]] = {}
+    """The same in other languages; columns `state_label_fr` of a code list."""
 
     @model_validator(mode="after")
     def _one_form(self) -> Self:
@@ -680,13 +730,24 @@ _WRITE_SOURCE = (
 )
 
 
+def _delimiter(value: object) -> str:
+    if not isinstance(value, str) or len(value) != 1:
+        raise refused("values are separated by one character", 'write ",", ";" or "\\t", a tab')
+    return value
+
+
+Delimiter = Annotated[
+    str, PlainValidator(_delimiter), WithJsonSchema({"type": "string", "minLength": 1, "maxLength": 1})
+]
+
+
 class SourceTable(KeyTable):
     """Where the confidential records lie: a file, a table of a database, or a table of Spark."""
 
     path: Text | None = None
     """A file, found from where the program file stands; its ending says its kind: .parquet, .csv, .sas7bdat, .dta or
     .sav. A text in place of the table is a path."""
-    delimiter: Text | None = None
+    delimiter: Delimiter | None = None
     """What separates the values of a CSV file; a comma where it is not stated."""
     url: Text | None = None
     """The SQLAlchemy URL of a database, without password, user or host: this file is public, and releases carry it."""
@@ -758,6 +819,21 @@ class PopulationTable(KeyTable):
     """How levels roll up."""
     structural_zeros: Several[dict[str, Levels]] = ()
     """Combinations of levels that cannot occur."""
+    seen_in_the_data: Several[Text] = ()
+    """What was taken from the confidential records and from no public source, by its key in this table, as
+    ["attributes.region"]: the guarantee does not cover it. Whoever replaces it by a public source takes it off this
+    list; with something left on it a plan is approved only by a word of its own."""
+
+    @model_validator(mode="after")
+    def _seen_where_stated(self) -> Self:
+        stated = {dotted((key,)) for key in self.model_fields_set - {"seen_in_the_data"}}
+        stated |= {dotted(("attributes", name)) for name in self.attributes}
+        stated |= {dotted(("hierarchies", name)) for name in self.hierarchies}
+        for position, key in enumerate(self.seen_in_the_data):
+            if key not in stated or key in self.seen_in_the_data[:position]:
+                why = "it marks a key of this table, as attributes.NAME, that is stated, and each once"
+                raise refused(why, "leave it out, or write the key as it stands", key=("seen_in_the_data", position))
+        return self
 
     @model_validator(mode="after")
     def _found_or_vouched_for(self) -> Self:
@@ -1057,6 +1133,17 @@ def _version(value: object) -> int:
 Version = Annotated[int, BeforeValidator(_version), WithJsonSchema({"const": SCHEMA_VERSION})]
 
 
+def _day(value: str) -> str:
+    """A day of the calendar as it is written in ISO 8601."""
+    try:
+        same = date.fromisoformat(value).isoformat() == value
+    except ValueError:
+        same = False
+    if not same:
+        raise refused("it is no day of the calendar", 'write a day as "2026-11-18"')
+    return value
+
+
 class ProgramTable(KeyTable):
     """The name of the program."""
 
@@ -1066,6 +1153,18 @@ class ProgramTable(KeyTable):
     """The version of the keys: a later one may mean something else by them."""
     description: Text | None = None
     """What the program publishes, for readers."""
+    language: LanguageCode = ENGLISH
+    """The language of its labels, by its code: "en" where it is not stated."""
+    title: Text | None = None
+    """The heading of its dossier; the description where it is not stated."""
+    agency: Text | None = None
+    """Who publishes: stands on the dossier, with the next three."""
+    author: Text | None = None
+    """Who wrote the program, or answers for it."""
+    version: Text | None = None
+    """Which version of the program this is."""
+    date: Annotated[Text, WithJsonSchema({"type": "string", "format": "date"}), AfterValidator(_day)] | None = None
+    """Of this version, as "2026-11-18", in quotes. No clock is read: a plan made again says the same."""
     currency: Annotated[Text, WithJsonSchema({"type": "string", "pattern": "^[A-Z]{3}$"})] = DEFAULT
     """The money of the whole program, by its code in ISO 4217: "USD" where it is not stated."""
     public_total: Calibrated | None = None
@@ -1112,8 +1211,8 @@ class MechanismTable(KeyTable):
     is the best of them; "laplace" and "staircase" are studies, to compare and not to publish."""
     strategy: Measured = "optimized"
     """What is measured: whatever serves the tables best, weighed by their value ("optimized"), the tables themselves
-    ("workload"), or every cell of the domain ("identity"). Where it is not stated and nothing better than the tables
-    themselves can be found, these are measured."""
+    ("workload"), or every cell of the domain ("identity"). Where it is not stated, whichever of them leaves society
+    best off; the tables themselves where nothing better can be found."""
     measured: Annotated[str | tuple[tuple[str, ...], ...], BeforeValidator(_measured), _MEASURED_SCHEMA] = "together"
     """What shares a measurement. With "together" the plan finds the best scales: one measurement for all tables, one
     for counts and one for each amount, one for tables of the same cells, or one for each table, which then split the

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from hashlib import sha256
 from pathlib import Path
 
 from dualmandate.errors import CannotWrite, ReleaseConflict
 from dualmandate.ledger import Ledger, OtherLedgers
 from dualmandate.ledger.chain import RELEASE_FILE, advance_anchor, found_head, read_anchor
-from dualmandate.publication.sources import DatabaseTable, Source, SparkTable
+from dualmandate.publication.sources import DatabaseTable, Frame, Source, SparkTable
 from dualmandate.publication.writing import PUBLIC_MODE
 
 ENDING = ".anchor"
@@ -22,7 +23,7 @@ SHOWN = 16  # digits of a ledger's identifier in the name of an anchor
 
 def anchor_beside(source: Source, ledger: str) -> Path | None:
     """Where the anchor of a ledger lies beside a source; None where records are not in a file."""
-    if isinstance(source, DatabaseTable | SparkTable):
+    if isinstance(source, DatabaseTable | SparkTable | Frame):
         return None
     file = Path(source.path).resolve()  # a link stands for the file
     return file.with_name(f"{file.name}.{ledger[:SHOWN]}{ENDING}")
@@ -33,20 +34,31 @@ def anchors_beside(source: Source) -> list[Path]:
     pattern = anchor_beside(source, "")
     if pattern is None:
         return []
-    begins = pattern.name.removesuffix(ENDING)
+    begins, length = pattern.name.removesuffix(ENDING), len(pattern.name) + SHOWN
+    return [path for path in _anchors_in(pattern.parent) if path.name.startswith(begins) and len(path.name) == length]
+
+
+def _anchors_in(folder: Path) -> list[Path]:
+    """The anchors of a folder, as far as it may be looked into."""
     try:
-        beside = [path for path in pattern.parent.iterdir() if path.name.startswith(begins)]
+        return sorted(path for path in folder.iterdir() if path.suffix == ENDING)
     except OSError:
         return []
-    return sorted(path for path in beside if path.suffix == ENDING and len(path.name) == len(pattern.name) + SHOWN)
 
 
 def heed_beside(ledger: Ledger, source: Source) -> None:
-    """Refuse to go on where this ledger is behind its anchor beside the source, or where that is damaged."""
+    """Refuse to go on where this ledger is behind an anchor of its own in the source's folder, or that is damaged.
+
+    Whichever file it was kept for: the source may have been renamed since.
+    """
     own = anchor_beside(source, ledger.identifier)
-    if own is not None and own.exists():
-        read_anchor(own)
-        ledger.heed([own])
+    if own is None:
+        return
+    ending = f".{ledger.identifier[:SHOWN]}{ENDING}"
+    for path in dict.fromkeys([own, *(each for each in _anchors_in(own.parent) if each.name.endswith(ending))]):
+        if path.exists():
+            read_anchor(path)
+            ledger.heed([path])
 
 
 def keep_beside(ledger: Ledger, source: Source, release: str) -> None:
@@ -97,7 +109,13 @@ def _named(release: Path, source: Source) -> str | None:
     """The ledger of a release that was made from a source of this name."""
     head = found_head(release)
     try:
-        snapshot = None if head is None else json.loads(release.read_text("utf-8")).get("snapshot")
+        facts = {} if head is None else json.loads(release.read_text("utf-8"))
+        known = facts.get("snapshot") in (source.name, snapshot_mark(source.name, str(facts.get("reserved_at"))))
     except (OSError, ValueError, AttributeError, RecursionError):
         return None
-    return head.ledger if head is not None and snapshot == source.name else None
+    return head.ledger if head is not None and known else None
+
+
+def snapshot_mark(name: str, reserved_at: str) -> str:
+    """What a release says of the name of its data: enough to recognize it, and not the name."""
+    return sha256(f"dualmandate, snapshot, {reserved_at}, {name}".encode()).hexdigest()

@@ -24,8 +24,9 @@ Anyone who repeats this gets the same numbers.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from hashlib import sha256
@@ -39,8 +40,11 @@ from dualmandate.mechanism.combination import Combination, Term, computable
 from dualmandate.mechanism.mechanism import Distribution
 from dualmandate.mechanism.noise import NoiseKey
 from dualmandate.population.arrays import Booleans, Floats, Integers
+from dualmandate.population.currency import currency_of
 from dualmandate.population.rational import written_probability
-from dualmandate.population.wording import number, percent
+from dualmandate.population.shown import cut_line, page_of, sentences, table
+from dualmandate.population.units import plural
+from dualmandate.population.wording import exact, number, percent
 
 ROUNDING = 1e-4  # Bounds are moved outward by so much of a lattice step: no truth is lost to a rounding error.
 DRAWS = 2**17  # Simulations draw so often.
@@ -59,7 +63,7 @@ class Interval:
     probability is over people and noise.
 
     `probability` is that of this interval, not below the `nominal` one that was asked for: exact where `is_exact`, else
-    at least so much; where it was simulated, `standard_error` is that of the simulation, and the interval is chosen so
+    at least so much; where it was simulated, `simulation_error` is its standard error, and the interval is chosen so
     that it holds all the same. Where amounts or records are clipped, the truth is that of what is counted: `covers`.
     """
 
@@ -70,8 +74,10 @@ class Interval:
     probability: float
     is_exact: bool
     method: str
-    standard_error: float = 0.0
+    simulation_error: float = 0.0  # of the probability
     covers: str | None = None  # what it is about where that is not all that a reader may think of
+    standard_error: float | None = None  # of the estimate, by the exact noise; None where it is not known
+    unit: str | None = None
 
     @property
     def half_width(self) -> float:
@@ -82,17 +88,50 @@ class Interval:
         return self.lower <= value <= self.upper
 
     def __str__(self) -> str:
-        share = "exactly" if self.is_exact else "about" if self.standard_error else "at least"
-        span = (
-            f"{number(self.lower, 6)} to {number(self.upper, 6)}"
-            if math.isfinite(self.upper - self.lower)
-            else "any number"
-        )
+        share = "exactly" if self.is_exact else "about" if self.simulation_error else "at least"
+        error = "" if not self.standard_error else f", standard error {self._written(self.standard_error, math.ceil)}"
         about = "" if self.covers is None else f"; it covers {self.covers}"
         return (
-            f"{span} with probability {share} {percent(self.probability, 4)} "
+            f"{self._amount()}{error}: {self._span()} with probability {share} {percent(self.probability, 4)} "
             f"({self.nominal:.6g} was asked for; {self.method}){about}"
         )
+
+    def __repr__(self) -> str:
+        share = percent(self.probability, 4)
+        return cut_line(f"Interval({self._amount()}: {self._span()} with probability {share}; {self.method})")
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the number, how wrong it may be, and what the interval holds."""
+        error = "not known" if self.standard_error is None else self._written(self.standard_error, math.ceil)
+        row = (self._amount(), error, self._span(), percent(self.probability, 4))
+        headings = ["estimate", "standard error", "interval", "probability"]
+        return page_of("How wrong it may be", table(headings, [row], words=0), sentences([f"{self}."]))
+
+    def _span(self) -> str:
+        if not math.isfinite(self.upper - self.lower):
+            return "any number"
+        return f"{self._written(self.lower, math.floor)} to {self._written(self.upper, math.ceil)}"
+
+    def _amount(self) -> str:
+        """The estimate in its unit, with the digits that its error supports."""
+        if self.unit is None or not math.isfinite(self.estimate):
+            return self._written(self.estimate, round)
+        currency, size = currency_of(self.unit), self._written(abs(self.estimate), round)
+        sign = "−" if self.estimate < 0 and size != "0" else ""
+        return f"{sign}{size} {plural(self.unit)}" if currency is None else f"{sign}{currency} {size}"
+
+    def _written(self, value: float, whole: Callable[[float], int]) -> str:
+        """A number in steps of the second digit of the standard error, rounded as `whole` says: outward for ends."""
+        error = self.half_width / 2 if self.standard_error is None else self.standard_error
+        if not 0 < error < math.inf or not math.isfinite(value):
+            return exact(value) if math.isfinite(value) else number(value)
+        places = 1 - math.floor(math.log10(error))
+        steps = Decimal(repr(value)).scaleb(places)
+        near = round(steps)  # a bound that was moved outward by a rounding error stays where it was meant
+        units = near if abs(steps - near) < Decimal(repr(ROUNDING)) else whole(steps)  # type: ignore[arg-type]
+        text = f"{abs(Decimal(units).scaleb(-places)):,.{max(places, 0)}f}"
+        text = text.rstrip("0").rstrip(".") if "." in text else text
+        return f"−{text}" if units < 0 else text
 
 
 def asked_for(probability: Probability) -> Fraction:
@@ -345,18 +384,27 @@ def _combination(draws: Sequence[Draws]) -> Combination:
 
 def reach_of(error: Combination, tail: float) -> Reach | None:
     """The smallest t with P(|S| > t) ≤ tail, or a little more where it is not exact; None where a sum has no end."""
+    return reaches_of(error, [tail])[0]
+
+
+def reaches_of(error: Combination, tails: Sequence[float]) -> list[Reach | None]:
+    """The same for several tails of one law, which is worked out once."""
     if error.variance == 0.0:
         words = "nothing was left to chance" if not error.terms else "noise this rare is never seen"
-        return Reach(0.0, 1.0, not error.terms, words)
+        return [Reach(0.0, 1.0, not error.terms, words) for _ in tails]
     if error.step is not None:
-        draws = sum(float(term.counts.sum()) for term in error.terms)
-        distance = error.reach(tail if draws == 1 else tail - FOURIER_ERROR)
-        words = "one draw of noise" if draws == 1 else f"{draws:,.0f} draws of noise on a lattice"
-        return Reach(distance, 1 - error.tail(distance), True, words, error.step)
+        return [_on_lattice(error, tail, error.step) for tail in tails]
     split = Split.of(error)
     if split.rest.variance == 0.0:
-        return split.by_values(computable(tail))
-    return split.by_both(computable(tail)) if split.has_end else None
+        return [split.by_values(computable(tail)) for tail in tails]
+    return [split.by_both(computable(tail)) if split.has_end else None for tail in tails]
+
+
+def _on_lattice(error: Combination, tail: float, step: float) -> Reach:
+    draws = sum(float(term.counts.sum()) for term in error.terms)
+    distance = error.reach(tail if draws == 1 else tail - FOURIER_ERROR)
+    words = "one draw of noise" if draws == 1 else f"{draws:,.0f} draws of noise on a lattice"
+    return Reach(distance, 1 - error.tail(distance), True, words, step)
 
 
 @dataclass(frozen=True, eq=False)

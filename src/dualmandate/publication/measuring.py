@@ -142,7 +142,11 @@ def published(
 ) -> PublishedTable:
     """A table of an order with its labels, in its unit; the totals without noise count protected units."""
     unit = order.units.get(table.name, order.protection.unit)
-    return PublishedTable(table.name, unit, *_labeled(order, table), estimates, standard_errors, values)
+    columns, levels = _labeled(order, table)
+    labels = tuple(order.domain.level_labels(column) for column in columns)
+    return PublishedTable(
+        table.name, unit, columns, levels, estimates, standard_errors, values=values, level_labels=labels
+    )
 
 
 def _labeled(order: ReleaseSpec, table: Table) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:

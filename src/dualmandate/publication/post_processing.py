@@ -38,7 +38,8 @@ from dualmandate.publication.writing import NoisyRows, PublishedTable
 from dualmandate.workload import Table, Workload
 
 MOST_SIMULATED = 30_000  # At most so many numbers, and cells, are simulated to see what making them whole does.
-RELEASES = 20  # So many of them are.
+RELEASES = 20  # So many of them are, for what making them whole does to errors.
+DRAWS = 39  # And so many for intervals: of 40 errors that are alike, one is among the 2 largest in 5 % of cases.
 PUBLIC_SEED = 2019  # Simulations start from this; they touch nothing confidential.
 NUMBERS_AT_ONCE = 2**18  # At most this many estimates are computed at once.
 NESTED = (
@@ -69,6 +70,7 @@ TOO_LARGE = (
 )
 
 T = TypeVar("T")
+Reaches = Mapping[int, Integers]  # by per cent: how far the error of each number of a table goes, row-major
 Errors = Callable[[int, range, int], Floats]  # of a level of the tree, some nodes, and one of the chain
 
 
@@ -79,13 +81,14 @@ class PostProcessed:
     Tables are to be taken once, one after the other: large ones are made when they are asked for.
     `together`: estimates rest on the measurements of all groups, not of their own alone. `effects` says what making
     tables whole does to errors, simulated on the whole numbers themselves as if they were the truth; none where that
-    would take too long.
+    would take too long. `reaches` says the same of each number: how far 90 and 95 % of such errors go, by table.
     """
 
     tables: Iterable[PublishedTable]
     words: str
     together: bool = False
     effects: tuple[ConsistencyEffect, ...] = ()
+    reaches: Mapping[str, Reaches] = field(default_factory=dict, repr=False)
 
 
 def post_process(order: ReleaseSpec, *, measured: Sequence[NoisyRows], totals: Integers | None) -> PostProcessed:
@@ -103,7 +106,8 @@ def post_process(order: ReleaseSpec, *, measured: Sequence[NoisyRows], totals: I
     except NoConsistentTables as refusal:  # reported, never relaxed; the estimates stand
         return PostProcessed(tables, NOT_FOUND.format(why=refusal.why))
     histogram, words = fitted.counts, FITTED if fitted.finished else UNFINISHED
-    return PostProcessed(_tables_of(order, tables, histogram), words, effects=_fit_effects(order, tables, histogram))
+    seen = _fit_effects(order, tables, histogram)
+    return PostProcessed(_tables_of(order, tables, histogram), words, effects=seen.effects, reaches=seen.reaches)
 
 
 @dataclass(frozen=True, eq=False)
@@ -237,8 +241,8 @@ def _nested(
         return PostProcessed(settled.tables, NOT_FOUND.format(why=refusal.why), together=True)
     if nest.is_complete:
         assert settled.counts is not None
-        effects = nest_effects(order, nest, settled.counts[-1])
-        return PostProcessed(settled.tables, NESTED, together=True, effects=effects)
+        seen = nest_effects(order, nest, settled.counts[-1])
+        return PostProcessed(settled.tables, NESTED, together=True, effects=seen.effects, reaches=seen.reaches)
     names = ", ".join(f"'{each.table.name}'" for each in nest.across)
     words = CROSSED.format(
         most="Most tables" if names else "The tables",
@@ -251,7 +255,8 @@ def _nested(
     if too_long(order):
         return PostProcessed(settled.tables, words, together=True)
     tables = list(settled.tables)
-    return PostProcessed(tables, words, together=True, effects=_crossed_effects(order, nest, tables, totals))
+    seen = _crossed_effects(order, nest, tables, totals)
+    return PostProcessed(tables, words, together=True, effects=seen.effects, reaches=seen.reaches)
 
 
 def estimated_tables(
@@ -297,23 +302,25 @@ def _measured_again(group: Group, values: Integers, generator: np.random.Generat
     return NoisyRows(group.name, group.noises, kinds.astype(np.int64), values)
 
 
-def nest_effects(order: ReleaseSpec, nest: NestedTables, leaves: NDArray[Any]) -> tuple[ConsistencyEffect, ...]:
+def nest_effects(order: ReleaseSpec, nest: NestedTables, leaves: NDArray[Any]) -> Simulated:
     """What fixing a complete nest from the top down does, on releases of what it was fixed to."""
     if too_long(order):
-        return ()
+        return NOT_SIMULATED
     noises = {place.pair: noise for place, noise in zip(nest.places, table_noises(order), strict=True)}
-    names = {place.pair: place.table.name for place in nest.places if place.table in order.tables}
+    places = [place for place in nest.places if place.table in order.tables]
     truth, draw = tree_releases(nest.tree, nest.chain, leaves.astype(np.int64), noises)
 
-    def named(tables: Mapping[Pair, T]) -> dict[str, T]:
-        return {name: tables[pair] for pair, name in names.items()}
+    def drawn(generator: np.random.Generator) -> dict[str, Both]:
+        found = draw(generator)
+        pairs = ((place, *found[place.pair]) for place in places)
+        return {place.table.name: (nest.read(place, one), nest.read(place, other)) for place, one, other in pairs}
 
-    return _effects(named(truth), lambda generator: named(draw(generator)))
+    return _effects({place.table.name: nest.read(place, truth[place.pair]) for place in places}, drawn)
 
 
 def _crossed_effects(
     order: ReleaseSpec, nest: NestedTables, tables: Sequence[PublishedTable], totals: Integers | None
-) -> tuple[ConsistencyEffect, ...]:
+) -> Simulated:
     """What fixing a crossed nest from the top down does, on releases of what it was fixed to."""
     truth = {table.name: table.values for table in tables if table.values is not None}
 
@@ -327,13 +334,11 @@ def _crossed_effects(
     return _effects(truth, draw)
 
 
-def _fit_effects(
-    order: ReleaseSpec, tables: Sequence[PublishedTable], histogram: Integers
-) -> tuple[ConsistencyEffect, ...]:
+def _fit_effects(order: ReleaseSpec, tables: Sequence[PublishedTable], histogram: Integers) -> Simulated:
     """What fitting does, on releases of the fitted histogram."""
     whole = _tables_of(order, tables, histogram)
     if too_long(order) or any(table.values is None for table in whole):
-        return ()
+        return NOT_SIMULATED
     totals = None if order.public is None else np.asarray(order.public.answers(histogram), dtype=np.int64)
     public = None if totals is None else known_histogram(order, totals)
 
@@ -351,10 +356,41 @@ def _both(tables: Iterable[PublishedTable]) -> dict[str, Both]:
     return {table.name: (table.estimates, table.values) for table in tables if table.values is not None}
 
 
-def _effects(truth: Mapping[str, NDArray[Any]], draw: Draw) -> tuple[ConsistencyEffect, ...]:
+@dataclass(frozen=True, eq=False)
+class Simulated:
+    """What releases of the whole numbers of a release show, as if these were the truth."""
+
+    effects: tuple[ConsistencyEffect, ...] = ()
+    reaches: Mapping[str, Reaches] = field(default_factory=dict, repr=False)
+
+
+NOT_SIMULATED = Simulated()
+
+
+def _effects(truth: Mapping[str, NDArray[Any]], draw: Draw) -> Simulated:
+    sizes: dict[str, list[Integers]] = {name: [] for name in truth}
+
+    def noted(generator: np.random.Generator) -> Mapping[str, Both]:
+        found = draw(generator)
+        for name, (_, values) in found.items():
+            sizes[name].append(np.abs(values.reshape(-1) - truth[name].reshape(-1)))
+        return found
+
+    generator = np.random.default_rng(PUBLIC_SEED)
     with suppress(NoConsistentTables):  # a simulation that fails is no reason to fail a release
-        return consistency_effect(truth, draw, np.random.default_rng(PUBLIC_SEED), releases=RELEASES)
-    return ()
+        effects = consistency_effect(truth, noted, generator, releases=RELEASES)
+        for _ in range(DRAWS - RELEASES):
+            noted(generator)
+        return Simulated(effects, {name: _reaches(np.sort(each, axis=0)) for name, each in sizes.items()})
+    return NOT_SIMULATED
+
+
+def _reaches(sizes: Integers) -> Reaches:
+    """Sizes of simulated errors that one more, alike to them, exceeds in at most 10 and 5 % of cases.
+
+    Sorted along the first axis; the k-th of n is exceeded with probability at most 1 - k/(n + 1).
+    """
+    return {percent: sizes[-(-percent * (len(sizes) + 1) // 100) - 1] for percent in (90, 95)}
 
 
 def too_long(order: ReleaseSpec) -> bool:

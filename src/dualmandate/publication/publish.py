@@ -26,7 +26,8 @@ from dualmandate.publication.release_folder import Standing, is_complete, write_
 from dualmandate.publication.release_spec import ReleaseSpec
 from dualmandate.publication.reserving import heed_all, open_records, reserve
 from dualmandate.publication.sources import Source
-from dualmandate.publication.tabulating import Tabulated, check_readable, tabulate
+from dualmandate.publication.states import state_of
+from dualmandate.publication.tabulating import Tabulated, TabulationSpec, check_readable, tabulate
 
 Told = Callable[[str], None] | None  # is told what is being done
 HERE = "The records were tabulated and measured, and the tables made consistent, on the machine that published."
@@ -44,6 +45,7 @@ class PublicationRequest:
     other_ledger: str | None = None  # why it may be, where another ledger has spent from the same source
     sign: Path | None = None  # the publisher's ssh key, where it is to be signed
     folders: tuple[Path, ...] = ()  # with further releases, beside those in the folder that it is written to
+    unchecked: bool = False  # the records need not have been checked in their state, and the release says so
 
 
 def publish(
@@ -52,17 +54,36 @@ def publish(
     """Carry an approved order out, once; the folder of the release. Whatever can be refused is refused beforehand."""
     _check(order, source, ledger, out)
     spent = order.account, order.plan_digest, request.snapshot, order.charge, order.protection.unit
-    asked = Request(*spent, request.by, request.group, request.purpose, request.again)
+    asked = Request(*spent, request.by, request.group, request.purpose, request.again, unchecked=request.unchecked)
+    if not request.unchecked:
+        asked = replace(asked, checked=_state(order, source, ledger, progress))
     folders, other = [out, *request.folders], request.other_ledger
     entry = reserve(ledger, source, asked, folders=folders, other_ledger=other, sign=request.sign)
     return _carry_out(_Work(order, source, ledger, out, request.by, progress), entry)
 
 
 def resume(
-    order: ReleaseSpec, source: Source, ledger: Ledger, *, release: str, out: Path, by: str, progress: Told = None
+    order: ReleaseSpec,
+    source: Source,
+    ledger: Ledger,
+    *,
+    release: str,
+    out: Path,
+    by: str,
+    unchecked: bool = False,
+    progress: Told = None,
 ) -> Path:
-    """Take up a release where it was left; one that is finished already is left as it is."""
+    """Take up a release where it was left; one that is finished already is left as it is.
+
+    Until it is bound to its records, these must be checked in the state they are in, unless it was begun `unchecked`.
+    """
     entry = ledger.release(release)
+    if unchecked and not entry.unchecked:
+        raise ReleaseConflict(
+            f"release {release} was not begun unchecked",
+            why="a release says whether its records were checked as it said when its loss was set aside",
+            instead="check the records, and resume it without that word",
+        )
     if (entry.plan_digest, entry.account, entry.loss) != (order.plan_digest, order.account, order.charge):
         raise ReleaseConflict(
             f"release {release} is of another plan",
@@ -78,7 +99,17 @@ def resume(
             instead="publish the plan anew",
         )
     _check(order, source, ledger, out)
+    if not entry.unchecked and entry.fingerprint is None:
+        ledger.check_state(_state(order, source, ledger, progress))
     return _carry_out(_Work(order, source, ledger, out, by, progress), entry)
+
+
+def _state(order: ReleaseSpec, source: Source, ledger: Ledger, progress: Told) -> str:
+    """The state that the records are in now, as a check would have recorded it."""
+    if progress is not None:
+        progress("seeing whether these records were checked")
+    spec = TabulationSpec(order.domain, order.protection, order.rules)
+    return state_of(source, spec, ledger, progress=progress)
 
 
 @dataclass(frozen=True, eq=False)

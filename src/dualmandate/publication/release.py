@@ -25,15 +25,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.errors import InvalidRelease, InvalidRequest, Place, TooLarge, UnknownName
+from dualmandate.errors import InvalidRelease, InvalidRequest, Place, TooLarge, UnknownName, did_you_mean
 from dualmandate.ledger.chain import RELEASE_FILE
 from dualmandate.mechanism import Measurement, Noise, Rows
 from dualmandate.mechanism.changes import Change, Measured, largest_changes
 from dualmandate.mechanism.technologies import noise_named
 from dualmandate.population import PrivacyLoss, PrivacyMeasure, Protection
+from dualmandate.population.arguments import unexpected
 from dualmandate.population.arrays import Floats, Integers
 from dualmandate.population.loss import epsilon_at
 from dualmandate.population.rational import Written, written_probability
+from dualmandate.population.shown import cut_line, page_of, sentences
+from dualmandate.population.shown import table as html_table
+from dualmandate.population.wording import chosen_loss, counted, exact, number
 from dualmandate.publication.intervals import (
     Interval,
     Probability,
@@ -43,6 +47,7 @@ from dualmandate.publication.intervals import (
     simultaneous_of,
     simultaneous_of_cells,
 )
+from dualmandate.publication.levels import Levels, levels_meant
 from dualmandate.publication.nested_tables import NestWeights
 from dualmandate.publication.ratios import JointError, interval_of_ratio, joint_error
 from dualmandate.publication.superpopulation import COUNTED, COVERED, expected_number_interval
@@ -64,8 +69,6 @@ FORMS = ("estimates", "parquet", "csv", "sdmx-csv", "sdmx-ml")  # A table is pub
 MOST_TOGETHER = 2**26  # At most so many numbers of query rows are held, where all rows of a table are needed at once.
 MOST_INTERVALS = 2**10  # A ratio with at most so many numbers is published with all of its intervals.
 
-Levels = str | Sequence[str]
-
 
 @dataclass(frozen=True, eq=False)
 class Release:
@@ -82,6 +85,11 @@ class Release:
     ratio: Callable[[str], Ratio] | None = field(default=None, repr=False)  # by its name: which numbers it divides
     superpopulation: Callable[[], frozenset[str]] = field(default=frozenset, repr=False)  # tables that estimate one
 
+    def __repr__(self) -> str:
+        loss = f"{self.facts['loss']['currency']} = {chosen_loss(float(Fraction(self.facts['loss']['exact'])))}"
+        names = ", ".join(f"'{name}'" for name in (*self.tables, *self.ratios))
+        return cut_line(f"Release({self.facts['release']} of '{self.facts['program']}', {loss}: {names})")
+
     @property
     def tables(self) -> tuple[str, ...]:
         """The names of the tables."""
@@ -97,11 +105,51 @@ class Release:
         """The names of the groups of tables that were measured together."""
         return tuple(each["name"] for each in self.facts["groups"])
 
+    def __getitem__(self, name: str) -> ReleasedTable:
+        """One table or ratio, to be taken along: `release["people by age"].to_pandas()`."""
+        self._entry("ratios" if name in self.ratios else "tables", name)
+        return ReleasedTable(name, self)
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return [*self.tables, *self.ratios]
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the loss, and every table with its size and its unit."""
+        facts, ratios = self.facts, self.facts.get("ratios", ())
+        loss = f"{facts['loss']['currency']} = {chosen_loss(float(Fraction(facts['loss']['exact'])))}"
+        rows = [
+            (each["name"], ", ".join(each.get("columns", ())) or "–", each.get("unit", "–"), f"{each['cells']:,}")
+            for each in (*facts["tables"], *ratios)
+            if "cells" in each
+        ]
+        said = f"{counted(len(facts['tables']), 'table')}, at a privacy loss of {loss} of each {facts['unit']}."
+        taken = f"release['{self.tables[0]}'].to_pandas() gives one of them with its errors." if self.tables else ""
+        headings = ["table", "by", "unit", "numbers"]
+        title = f"Release {facts['release']} of {facts['program']}"
+        return page_of(title, sentences([said]), html_table(headings, rows, words=3), sentences([taken]))
+
     def table(self, name: str) -> pa.Table:
         """Labels, the whole numbers where there are any, the unbiased estimate and its standard error.
 
         Of a ratio: that of the estimates, its standard error and the ends of its interval, and that of whole numbers.
+        Whatever else its files say of each number (labels of levels, intervals, the unit) follows.
         """
+        own = self._own_columns(name)
+        return _with_labels(self._passed_through(name, own), self.published(name).columns)
+
+    def _passed_through(self, name: str, own: pa.Table) -> pa.Table:
+        """The same with the columns of its files that are not there yet, row by row in the same order."""
+        from pyarrow import parquet
+
+        known = {*own.column_names, "kind"}
+        for path in self._files_of(name):
+            for column in parquet.read_schema(path).names:
+                if column.rstrip("_") not in known and column not in known:
+                    own = own.append_column(column, parquet.read_table(path, columns=[column]).column(0))
+                    known.add(column)
+        return own
+
+    def _own_columns(self, name: str) -> pa.Table:
         import pyarrow as pa
 
         found = self.published(name)
@@ -119,10 +167,13 @@ class Release:
     def published(self, name: str) -> PublishedTable:
         """The same with its labels apart from its numbers."""
         if name not in self._known:
-            files = self._entry("ratios" if name in self.ratios else "tables", name)
-            paths = [self.folder / files[kind] for kind in ("parquet", "estimates") if kind in files]
+            paths = self._files_of(name)
             self._known[name] = read_table(paths[0], estimates=paths[1] if len(paths) > 1 else None)
         return self._known[name]
+
+    def _files_of(self, name: str) -> list[Path]:
+        files = self._entry("ratios" if name in self.ratios else "tables", name)
+        return [self.folder / files[kind] for kind in ("parquet", "estimates") if kind in files]
 
     def measurements(self, group: str) -> NoisyRows:
         """The measured numbers of a group, with the exact noise of each."""
@@ -131,9 +182,9 @@ class Release:
     def estimate(self, table: str, where: Mapping[str, Levels] | None = None, /, **labels: Levels) -> float:
         """The unbiased estimate of a number, or of a sum of numbers of a table; of a ratio, that of two such sums."""
         if table in self.ratios:
-            numerator, denominator, _ = self.joint(table)(self._cells(table, {**(where or {}), **labels}))
+            numerator, denominator, _ = self.joint(table)(self._cells(table, _asked(where, labels)))
             return numerator / denominator if denominator else math.nan
-        return float(self.published(table).estimates[self._cells(table, {**(where or {}), **labels})].sum())
+        return float(self.published(table).estimates[self._cells(table, _asked(where, labels))].sum())
 
     def interval(
         self,
@@ -149,22 +200,36 @@ class Release:
         Of a ratio it is Fieller's set, which is the whole line where the denominator may be 0.
         Where amounts or records were clipped, the true number is that of what was counted: `covers` says it.
         Where the program says that a table estimates a superpopulation, it holds the expected number.
+
+        Levels are named as people type them: 20, "20", the code or the label of a level, or a list of them, which are
+        added up: the interval is that of their exact sum.
         """
-        cells = self._cells(table, {**(where or {}), **labels})
+        cells = self._cells(table, _asked(where, labels))
+        return replace(self._interval(table, cells, probability), covers=self._covers(table), unit=self._unit_of(table))
+
+    def _unit_of(self, table: str) -> str | None:
+        entry = self._entry("ratios" if table in self.ratios else "tables", table)
+        unit = entry.get("unit")
+        return unit if isinstance(unit, str) and unit != "share" else None
+
+    def _interval(self, table: str, cells: NDArray[np.intp], probability: Probability) -> Interval:
         if table in self.ratios:
-            found = interval_of_ratio(*self.joint(table)(cells), probability=probability)
-            return replace(found, covers=self._covers(table))
+            numerator, denominator, error = self.joint(table)(cells)
+            found = interval_of_ratio(numerator, denominator, error, probability=probability)
+            spread = error.spread(found.estimate) / abs(denominator) if denominator else None
+            return replace(found, standard_error=spread)
         estimate = float(self.published(table).estimates[cells].sum())
         if table in self.superpopulation():
-            found = self._expected(table, cells.tolist(), probability)
-            return replace(found, covers=self._covers(table))
+            return self._expected(table, cells.tolist(), probability)
         if self._entry("tables", table)["exact"]:
-            nominal = float(asked_for(probability))
-            return Interval(estimate, estimate, estimate, nominal, 1.0, True, "published without noise")
+            nominal, words = float(asked_for(probability)), "published without noise"
+            return Interval(estimate, estimate, estimate, nominal, 1.0, True, words, standard_error=0.0)
         rows, noises = self._rows_of(table)
         weights = float(self._table(table).grid) * rows.weights(table, cells.tolist())
-        found = interval_of(estimate, weights, _kinds(rows), noises, probability=probability)
-        return replace(found, covers=self._covers(table))
+        kinds = _kinds(rows)
+        variances = np.array([noise.distribution().variance for noise in noises])
+        spread = math.sqrt(float(np.square(weights) @ variances[kinds]))
+        return replace(interval_of(estimate, weights, kinds, noises, probability=probability), standard_error=spread)
 
     def simultaneous(self, table: str, probability: Probability = 0.95) -> SimultaneousIntervals:
         """Intervals for all numbers of a table that hold together with at least this probability."""
@@ -251,7 +316,8 @@ class Release:
                 errors[number] = error.spread(found.estimate) / abs(denominator) if denominator else np.nan
             bounds = lower, upper
         own = ratio, unit, above.columns, above.labels
-        return PublishedTable(*own, estimates, errors, bounds=bounds, quotients=quotients)
+        words = above.level_labels
+        return PublishedTable(*own, estimates, errors, bounds=bounds, quotients=quotients, level_labels=words)
 
     def _expected(self, table: str, cells: list[int], probability: Probability) -> Interval:
         estimate = float(self.published(table).estimates[cells].sum())
@@ -288,10 +354,11 @@ class Release:
         found: Mapping[str, Any] | None = next((each for each in self.facts[what] if each["name"] == name), None)
         if found is None:
             names = [each["name"] for each in self.facts[what]]
+            said = f"'{name}'" if isinstance(name, str) else f"of the type {type(name).__name__}"
             raise UnknownName(
-                f"this release has no {what.removesuffix('s')} '{name}'",
+                f"this release has no {what.removesuffix('s')} {said}",
                 why=f"it has {', '.join(names[:12])}{', …' if len(names) > 12 else ''}",
-                instead="name one of them",
+                instead=did_you_mean(str(name), names, "name one of them"),
             )
         return found
 
@@ -318,9 +385,108 @@ class Release:
                 why=f"it is by {', '.join(found.columns) or 'nothing: it is one number'}",
                 instead="name its columns; one that is left out is summed",
             )
-        chosen = [_places(column, levels, where) for column, levels in zip(found.columns, found.labels, strict=True)]
+        chosen = [
+            np.array(levels_meant(column, levels, where[column], labels=self._labels(table, column)), dtype=np.intp)
+            if column in where
+            else np.arange(len(levels))
+            for column, levels in zip(found.columns, found.labels, strict=True)
+        ]
         shape = tuple(len(levels) for levels in found.labels)
         return np.arange(len(found.estimates)).reshape(shape)[np.ix_(*chosen)].reshape(-1)
+
+    def _labels(self, table: str, column: str) -> dict[str, str]:
+        """What the levels of a column are called for readers, where its file says."""
+        from pyarrow import parquet
+
+        path = self._files_of(table)[0]
+        named = f"{column}_label"
+        if named not in parquet.read_schema(path).names:
+            return {}
+        pairs = parquet.read_table(path, columns=[column, named]).group_by([column, named]).aggregate([])
+        return dict(zip(pairs.column(column).to_pylist(), pairs.column(named).to_pylist(), strict=True))
+
+
+@dataclass(frozen=True, eq=False)
+class ReleasedTable:
+    """One table of a release, to be taken along; one row a number, with its errors."""
+
+    name: str
+    release: Release
+
+    def __repr__(self) -> str:
+        found = self.release.published(self.name)
+        by = f" by {', '.join(found.columns)}" if found.columns else ""
+        return cut_line(f"ReleasedTable('{self.name}'{by}: {len(found.estimates):,} numbers in {found.unit})")
+
+    def __len__(self) -> int:
+        return len(self.release.published(self.name).estimates)
+
+    def interval(
+        self, where: Mapping[str, Levels] | None = None, /, *, probability: Probability = 0.95, **labels: Levels
+    ) -> Interval:
+        """How wrong one of its numbers, or a sum of them, may be: see `Release.interval`."""
+        return self.release.interval(self.name, where, probability=probability, **labels)
+
+    def to_arrow(self) -> pa.Table:
+        """An Arrow table."""
+        return self.release.table(self.name)
+
+    def to_pandas(self) -> Any:
+        """A frame of pandas."""
+        _check_installed("pandas")
+        return self.to_arrow().to_pandas()
+
+    def to_polars(self) -> Any:
+        """A frame of polars."""
+        _check_installed("polars")
+        import polars
+
+        return polars.from_arrow(self.to_arrow())
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: its first rows."""
+        shown = self.to_arrow().slice(0, FIRST_ROWS).to_pydict()
+        words = sum(1 for column in shown.values() if column and isinstance(column[0], str))
+        rows = zip(*([_cell(each) for each in column] for column in shown.values()), strict=True)
+        left = len(self) - FIRST_ROWS
+        more = [f"and {counted(left, 'more row')}"] if left > 0 else []
+        return page_of(self.name, html_table([*shown], rows, words=words), sentences(more))
+
+
+FIRST_ROWS = 8  # of a table, in a notebook
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return "–"
+    return exact(value) if isinstance(value, int) else number(value) if isinstance(value, float) else str(value)
+
+
+def _check_installed(package: str) -> None:
+    if find_spec(package) is None:
+        raise InvalidRequest(
+            f"a frame of {package}",
+            why=f"the package {package} is not installed here",
+            instead=f"install {package}, or take an Arrow table: to_arrow()",
+        )
+
+
+def _with_labels(table: pa.Table, columns: Sequence[str]) -> pa.Table:
+    """The columns with the label of each level right after its code."""
+    names = table.column_names
+    order = [each for column in columns for each in (column, *(n for n in names if _is_label(n, column, columns)))]
+    return table.select([*order, *(name for name in names if name not in order)])
+
+
+def _is_label(name: str, column: str, columns: Sequence[str]) -> bool:
+    return name not in columns and (name == f"{column}_label" or name.startswith(f"{column}_label_"))
+
+
+def _asked(where: Mapping[str, Levels] | None, labels: Mapping[str, Levels]) -> dict[str, Levels]:
+    """Levels by column, as they were named."""
+    if where is not None and not isinstance(where, Mapping):
+        raise unexpected(where, what="levels by column", instead='write region="R31", or {"region": "R31"}')
+    return {**(where or {}), **labels}
 
 
 def _added_up(
@@ -417,6 +583,7 @@ FORM = {
 }
 PERSON = {"by": (str, type(None)), "key": (str, type(None))}
 IF_ANY = {  # what releases of some versions or programs say
+    "guarantee": {"protected": str, "indistinguishable": str},
     "signatures": {"approvals": [PERSON], "publication": PERSON},
     "ratios": [{"name": str}],
     "program_file": str,
@@ -436,28 +603,6 @@ def _check_file(folder: Path, name: str, digest: str) -> None:
     if found is None or found != digest:
         why = f"'{name}' is missing, or was changed since it was written: its digest is not the one in {RELEASE_FILE}"
         raise damaged(f"the release in '{folder}'", why).at(Place(file=str(file)))
-
-
-def _places(column: str, levels: Sequence[str], where: Mapping[str, Levels]) -> NDArray[np.intp]:
-    if column not in where:
-        return np.arange(len(levels))
-    asked = where[column]
-    names = [asked] if isinstance(asked, str) else list(asked)
-    known = {level: place for place, level in enumerate(levels)}
-    for name in names:
-        if name not in known:
-            raise UnknownName(
-                f"'{column}' has no level '{name}'",
-                why=f"its levels are {', '.join(levels[:12])}{', …' if len(levels) > 12 else ''}",
-                instead="name one of them, or several",
-            )
-    if not names or len(set(names)) < len(names):
-        raise InvalidRequest(
-            f"levels of '{column}' that are none, or named twice",
-            why="each level that is named is counted once",
-            instead="name each level once, or leave the column out for all of them",
-        )
-    return np.array([known[name] for name in names], dtype=np.intp)
 
 
 def _kinds(rows: Rows | NestWeights) -> Integers:

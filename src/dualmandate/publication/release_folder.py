@@ -26,10 +26,16 @@ from dualmandate.ledger.chain import RELEASE_FILE
 from dualmandate.ledger.durable import durably, sync_folder
 from dualmandate.mechanism.noise import SAMPLER_VERSION
 from dualmandate.population.arrays import Integers
+from dualmandate.population.wording import stated_loss
+from dualmandate.publication.beside_data import snapshot_mark
+from dualmandate.publication.data_dictionary import README, described, dictionary_files, notes, readme
 from dualmandate.publication.measuring import by_table, published
 from dualmandate.publication.nested_tables import NestWeights, nest_together
 from dualmandate.publication.release import Release
 from dualmandate.publication.release_spec import Group, ReleaseSpec
+from dualmandate.publication.spreadsheet import MOST_NUMBERS, Xlsx
+from dualmandate.publication.table_intervals import MOST_NUMBERS as MOST_WITH_INTERVALS
+from dualmandate.publication.table_intervals import IntervalWords, TableIntervals
 from dualmandate.publication.writing import (
     AGENCY,
     PUBLIC_MODE,
@@ -39,13 +45,14 @@ from dualmandate.publication.writing import (
     NoisyRows,
     Parquet,
     PublishedTable,
+    ReleaseSheet,
     SdmxCsv,
     SdmxMl,
     Writer,
-    estimates_sheet,
     file_names,
     measurements_sheet,
     ratio_sheet,
+    tidy_sheet,
     values_sheet,
 )
 
@@ -53,8 +60,9 @@ if TYPE_CHECKING:
     from dualmandate.publication.post_processing import PostProcessed
 
 PAGE = "index.html"
+TABLES = "tables"
 FOLDERS = {"sdmx-csv": "sdmx", "sdmx-ml": "sdmx"}  # Forms that are not beside the others lie there.
-GLANCED = 8  # A page may show so many numbers of each table.
+GLANCED = 500  # A page may show so many numbers of each table.
 ENOUGH = 2**20  # So many standard errors, evenly chosen, are enough for a typical one.
 SOFTWARE = ("dualmandate", "numpy", "scipy", "numba", "pyarrow", "duckdb", "cryptography", "python-flint")
 
@@ -103,19 +111,28 @@ def write_release(
     from dualmandate.publication.post_processing import post_process
 
     made = post_process(order, measured=measured, totals=totals) if made is None else made
-    written = _write_tables(draft, order, chain(made.tables, _exact_tables(order, totals)), entry.reserved_at)
+    tables, intervals = chain(made.tables, _exact_tables(order, totals)), TableIntervals(order, made)
+    files = TableFiles(draft, order, writers_of(order, entry.reserved_at), {}, [])
+    written = _write_tables(files, tables, intervals)
     for name, content in order.files.items():
         _write(draft, name, content)
     facts = _facts(order, written, entry=entry)
+    for table in facts["tables"]:
+        table["intervals"] = asdict(files.words[table["name"]])
     facts |= {"estimated_together": made.together, "consistency": made.words}
     facts["consistency_effects"] = [asdict(effect) for effect in made.effects]
-    ratios = _write_ratios(draft, order, facts, entry.reserved_at)
+    ratios = _write_ratios(files, facts)
     if ratios:
         facts["ratios"] = [_ratio_facts(order, *each) for each in ratios]
+    _write(draft, README, readme(facts, files.words, stated_loss(order.loss)))
+    for name, content in dictionary_files(files.described).items():
+        _write(draft, name, content)
     facts["account_identifier"] = account_identifier(standing.head.ledger, entry.account)
     facts["signatures"] = standing.signatures(entry)
     if entry.beside is not None:
         facts["other_ledgers"] = entry.beside.document()
+    if entry.unchecked:
+        facts["unchecked"] = True
     facts["ledger_head"] = standing.head.document()
     facts["files"] = digests(draft)
     if order.page is not None:
@@ -166,38 +183,55 @@ def writers_of(order: ReleaseSpec, prepared: str) -> dict[str, Writer]:
     return {"parquet": Parquet(), **{name: known[name] for name in order.formats}}
 
 
-def _write_tables(
-    draft: Path, order: ReleaseSpec, tables: Iterable[PublishedTable], prepared: str
-) -> list[tuple[Glance, dict[str, str]]]:
-    """Estimates of every table, and its whole numbers where there are any; one table is held at a time.
+@dataclass(frozen=True, eq=False)
+class TableFiles:
+    """Writes the files of tables, and keeps what the folder says of them."""
 
-    What a page shows of each, and where what holds its numbers lies, by form.
+    draft: Path
+    order: ReleaseSpec
+    writers: Mapping[str, Writer]  # by form
+    words: dict[str, IntervalWords]  # how the intervals of each table were made
+    described: list[dict[str, Any]]  # the columns of each file
+
+    def write(self, table: PublishedTable, name: str, folder: str, sheet: ReleaseSheet) -> dict[str, str]:
+        """Every form of one table; where each lies, by form."""
+        paths: dict[str, tuple[Path, ...]] = {}
+        for form, writer in self.writers.items():
+            # SDMX has whole numbers alone, and so has the text of a table that is too large for intervals.
+            whole = folder == TABLES and (form in FOLDERS or (form == "csv" and sheet.rows > MOST_WITH_INTERVALS))
+            if whole and form in FOLDERS and table.values is None:
+                continue
+            one = values_sheet(table, sheet.facts) if whole and table.values is not None else sheet
+            paths[form] = writer.write(one, _folder(self.draft, FOLDERS.get(form, folder)) / name)
+        if sheet.rows <= MOST_NUMBERS:
+            said = notes(table, self.words.get(table.name), self.order.clipped.get(table.name))
+            paths["xlsx"] = Xlsx(said).write(sheet, _folder(self.draft, folder) / name)
+        files = {form: found[0].relative_to(self.draft).as_posix() for form, found in paths.items()}
+        large = sheet.rows > MOST_WITH_INTERVALS
+        self.described.append(described(sheet, files["parquet"] if large else files.get("csv", files["parquet"])))
+        return files
+
+
+def _write_tables(
+    files: TableFiles, tables: Iterable[PublishedTable], intervals: TableIntervals
+) -> list[tuple[Glance, dict[str, str]]]:
+    """Whole numbers where there are any, estimates and intervals of every table; one table is held at a time.
+
+    What a page shows of each, and where its files lie, by form.
     """
+    order, written = files.order, list[tuple[Glance, dict[str, str]]]()
     names = file_names([table.name for table in (*order.tables, *order.public_tables)])
-    writers, written = writers_of(order, prepared), list[tuple[Glance, dict[str, str]]]()
     for table in tables:
-        files = _write_table(draft, order, table, writers=writers, name=names[table.name])
-        written.append((_glance(table, shown=order.page is not None), files))
-        del table  # before the next one is made
+        whole, files.words[table.name] = intervals.of(table)
+        found = files.write(whole, names[table.name], TABLES, tidy_sheet(whole, _named(order, table.name)))
+        written.append((_glance(whole, shown=order.page is not None), {"estimates": found["parquet"], **found}))
+        del table, whole  # before the next one is made
     return written
 
 
-def _write_table(
-    draft: Path, order: ReleaseSpec, table: PublishedTable, *, writers: Mapping[str, Writer], name: str
-) -> dict[str, str]:
-    facts = _named(order, table.name)
-    paths = {"estimates": Parquet().write(estimates_sheet(table, facts), _folder(draft, "estimates") / name)}
-    if table.values is not None:
-        sheet = values_sheet(table, facts)
-        for form, writer in writers.items():
-            paths[form] = writer.write(sheet, _folder(draft, FOLDERS.get(form, "tables")) / name)
-    return {kind: found[0].relative_to(draft).as_posix() for kind, found in paths.items()}
-
-
-def _write_ratios(
-    draft: Path, order: ReleaseSpec, facts: Mapping[str, Any], prepared: str
-) -> list[tuple[Glance, dict[str, str]]]:
+def _write_ratios(files: TableFiles, facts: Mapping[str, Any]) -> list[tuple[Glance, dict[str, str]]]:
     """Every ratio of tables that are written already, in every form."""
+    order = files.order
     groups, ratios = {each.name: each for each in order.groups}, {each.name: each for each in order.ratios}
 
     @cache
@@ -206,17 +240,13 @@ def _write_ratios(
         assert nest is not None  # estimates rest on it
         return NestWeights(order, nest)
 
-    release = Release(draft, facts, lambda group: groups[group].measurement, together, ratios.__getitem__)
+    release = Release(files.draft, facts, lambda group: groups[group].measurement, together, ratios.__getitem__)
     tables = [table.name for table in (*order.tables, *order.public_tables)]
-    names = file_names([*tables, *(ratio.name for ratio in order.ratios)])
-    writers, written = writers_of(order, prepared), list[tuple[Glance, dict[str, str]]]()
+    names, written = file_names([*tables, *ratios]), list[tuple[Glance, dict[str, str]]]()
     for ratio in order.ratios:
         table = release.divided(ratio.name, order.units[ratio.name])
-        sheet, files = ratio_sheet(table, _named(order, table.name)), dict[str, str]()
-        for form, writer in writers.items():
-            found = writer.write(sheet, _folder(draft, FOLDERS.get(form, "ratios")) / names[table.name])
-            files[form] = found[0].relative_to(draft).as_posix()
-        written.append((_glance(table, shown=order.page is not None), files))
+        found = files.write(table, names[table.name], "ratios", ratio_sheet(table, _named(order, table.name)))
+        written.append((_glance(table, shown=order.page is not None), found))
     return written
 
 
@@ -241,7 +271,8 @@ def _glance(table: PublishedTable, *, shown: bool) -> Glance:
     bounds = None if table.bounds is None else (table.bounds[0][:GLANCED].copy(), table.bounds[1][:GLANCED].copy())
     quotients = None if table.quotients is None else table.quotients[:GLANCED].copy()
     first = replace(table, estimates=estimates, standard_errors=errors, values=values)
-    first = replace(first, bounds=bounds, quotients=quotients)
+    intervals = {name: ends[:GLANCED].copy() for name, ends in table.intervals.items()}
+    first = replace(first, bounds=bounds, quotients=quotients, intervals=intervals)
     some = table.standard_errors[:: len(table.estimates) // ENOUGH + 1]
     return Glance(first, len(table.estimates), float(np.median(some)) if shown else 0.0)
 
@@ -283,7 +314,7 @@ def _facts(
         "plan_digest": order.plan_digest,
         "account": order.account,
         "unit": order.protection.unit,
-        "snapshot": entry.snapshot,
+        "snapshot": snapshot_mark(entry.snapshot, entry.reserved_at),
         "reserved_at": entry.reserved_at,
         "loss": {
             "exact": order.loss.exact(),

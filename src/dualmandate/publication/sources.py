@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dualmandate.errors import UnreadableSource
+from dualmandate.population.confidential import Confidential
 from dualmandate.publication.csv_lines import csv_batches, csv_layout
 from dualmandate.publication.unreadable import UNREADABLE, cleaned, cleaned_schema, column_of
 from dualmandate.publication.wall import guarded
@@ -102,7 +103,46 @@ class SparkTable(_Table):
     """A table or view that the running Spark session knows."""
 
 
-Source = ParquetFile | CsvFile | StatisticalFile | DatabaseTable | SparkTable
+@dataclass(frozen=True)
+class Frame:
+    """A table in memory, or a query of DuckDB that is carried out whenever records are read: boxed from the start.
+
+    The same rules hold as for files: a record that does not fit is dropped and counted. `name` is public: it says which
+    state of the data this is, for people and for the ledger, which refuses to publish a plan twice on one.
+    """
+
+    name: str
+    content: Confidential[Any]
+
+    @classmethod
+    def of(cls, data: object, name: str) -> Frame:
+        """A frame of pandas or polars, an Arrow table or a DuckDB relation; refused where it is none of them."""
+        if (kind := _kind_of_frame(data)) is None:
+            lazy = type(data).__name__ == "LazyFrame"
+            raise UnreadableSource(
+                f"records cannot be read from a value of the type {type(data).__name__}",
+                why="records are a frame of pandas or polars, an Arrow table, a DuckDB relation, or a file",
+                instead="collect() it first" if lazy else "hand over one of these, or the path of a file",
+            )
+        return cls(name, Confidential(f"records in {kind}", data))
+
+
+FRAMES = {  # what records in memory may be: the package of their type, its name, and words for it
+    ("pandas", "DataFrame"): "a pandas frame",
+    ("polars", "DataFrame"): "a polars frame",
+    ("pyarrow", "Table"): "an Arrow table",
+    ("duckdb", "DuckDBPyRelation"): "a DuckDB relation",
+    ("_duckdb", "DuckDBPyRelation"): "a DuckDB relation",
+}
+
+
+def _kind_of_frame(data: object) -> str | None:
+    """What kind of frame it is; nobody has to import a package to say so."""
+    types = ((kind.__module__.partition(".")[0], kind.__name__) for kind in type(data).__mro__)
+    return next((FRAMES[each] for each in types if each in FRAMES), None)
+
+
+Source = ParquetFile | CsvFile | StatisticalFile | DatabaseTable | SparkTable | Frame
 SUFFIXES: Mapping[str, Callable[[Path], ParquetFile | CsvFile | StatisticalFile]] = {
     ".parquet": ParquetFile,
     ".csv": CsvFile,
@@ -212,6 +252,8 @@ def check_source(source: Source) -> None:
 
         guarded(running_session, name=source.name)
         return
+    if isinstance(source, Frame):
+        return
     if isinstance(source, StatisticalFile) and find_spec("pyreadstat") is None:
         raise not_installed("pyreadstat", f"'{source.name}'", "sas-stata-spss")
     if not Path(source.path).is_file():
@@ -268,6 +310,8 @@ def _records(source: Source, wanted: Sequence[str], *, counted: bool) -> Abstrac
         return _records_of_csv(source, wanted)
     if isinstance(source, StatisticalFile):
         return records_of_file(source, wanted)
+    if isinstance(source, Frame):
+        return records_of_frame(source, wanted)
     raise UnreadableSource(
         f"'{source.name}' is a table of Spark",
         why="it lies on a cluster, and records do not leave it",
@@ -624,3 +668,55 @@ def _decoded(value: Any, encoding: str) -> Any:
         return written.decode(encoding)
     except UnicodeDecodeError:
         return BAD_BYTES
+
+
+@contextmanager
+def records_of_frame(source: Frame, wanted: Sequence[str]) -> Iterator[Stream]:
+    """The wanted columns of a frame, with the types that it declares; columns of Python objects are read as text.
+
+    So what one record holds never decides how the others are read.
+    """
+    import pyarrow
+
+    data = source.content.open_for("reading its records")
+    names = chosen(
+        wanted, [str(name) for name in (data.column_names if hasattr(data, "column_names") else data.columns)]
+    )
+    if hasattr(data, "fetch_arrow_reader"):
+        asked, rows = data.project(", ".join(map(quoted, names))), None
+        read = (asked.to_arrow_reader if hasattr(asked, "to_arrow_reader") else asked.fetch_arrow_reader)(FILE_ROWS)
+        declared, batches = read.schema, iter(read)
+    else:
+        table = _arrow_table(data, names)
+        declared, batches, rows = table.schema, iter(table.to_batches(FILE_ROWS)), table.num_rows
+    schema = pyarrow.schema([(each.name, _unpacked_kind(each.type)) for each in declared])
+    yield Stream(cleaned_schema(schema), (cleaned(batch.cast(schema)) for batch in batches), rows)
+
+
+def _arrow_table(data: Any, names: Sequence[str]) -> pyarrow.Table:
+    """Columns of a frame in memory, and the marks of records with a value that cannot be read."""
+    import pyarrow
+
+    if not hasattr(data, "iloc"):
+        return data.select(names) if isinstance(data, pyarrow.Table) else data.select(names).to_arrow()
+    columns, marks, there = [], [False] * len(data), [str(name) for name in data.columns]
+    for name in names:
+        column = data.iloc[:, there.index(name)]
+        if object not in (column.dtype, getattr(getattr(column.dtype, "categories", None), "dtype", None)):
+            columns.append(pyarrow.array(column, from_pandas=True))
+            continue
+        values = [None if absent else value for value, absent in zip(column.tolist(), column.isna(), strict=True)]
+        texts, bad = column_of(values, pyarrow.large_string())
+        columns.append(texts)
+        for place in bad:
+            marks[place] = True
+    return pyarrow.table([*columns, pyarrow.array(marks, pyarrow.bool_())], [*names, UNREADABLE])
+
+
+def _unpacked_kind(kind: pyarrow.DataType) -> pyarrow.DataType:
+    """The type of a column's values, whatever they are packed in."""
+    import pyarrow
+
+    if pyarrow.types.is_dictionary(kind):
+        return _unpacked_kind(kind.value_type)
+    return pyarrow.large_string() if pyarrow.types.is_string_view(kind) else kind

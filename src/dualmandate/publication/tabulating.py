@@ -11,7 +11,7 @@ tables of it visit only cells that hold a record, whatever the size of the domai
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -76,27 +76,6 @@ def tabulate(
     return Confidential("tabulated records", guarded(work, name=source.name))
 
 
-def check(
-    source: Source, domain: Domain, *, protection: Protection, rules: Rules, progress: Progress = None
-) -> Confidential[CheckFindings]:
-    """Count what does not fit the domain, for the curator: nothing is published, nothing is spent.
-
-    Only here may a rule be `refuse`. The findings stay boxed: they are as confidential as the records.
-    """
-    spec = checked_spec(domain, protection, rules, bytes(KEY_BYTES), checking=True)
-    check_source(source)
-
-    def work() -> CheckFindings:
-        if isinstance(source, SparkTable):
-            from dualmandate.publication.spark.tabulating import check_table
-
-            return findings_of(spec, check_table(source, spec))
-        with connected() as connection, opened(source, connection, spec.columns, counted=bool(progress)) as found:
-            return findings_of(spec, marks(found, spec, connection, progress=progress))
-
-    return Confidential("findings of a check", guarded(work, name=source.name))
-
-
 def check_readable(source: Source, domain: Domain, *, protection: Protection, rules: Rules) -> None:
     """Refuse what only a whole source can be, before anything is spent: no such column, another kind, damaged.
 
@@ -128,6 +107,7 @@ LARGEST_EXACT = 2**61  # Numbers of fewer grid units stay within 64 bits in sums
 Progress = Callable[[float], None] | None
 Counted = tuple[Integers, Integers, int]  # Cells, records kept of each, records read.
 KEY_BYTES = 32
+SIDES = ("below", "above")  # of the declared numbers
 
 
 @dataclass(frozen=True)
@@ -194,8 +174,13 @@ def _placed(reading: str, spec: TabulationSpec) -> str:
     return f"SELECT cell, sum(records)::BIGINT AS records FROM ({reading}) GROUP BY cell"
 
 
-def records_sql(found: SourceColumns, spec: TabulationSpec, connection: DuckDBPyConnection) -> str:
-    """The records of a source in SQL: `unit`, `cell` (NULL: left out), `impossible`, marks, and `records`."""
+def records_sql(
+    found: SourceColumns, spec: TabulationSpec, connection: DuckDBPyConnection, *, values: bool = False
+) -> str:
+    """The records of a source in SQL: `unit`, `cell` (NULL: left out), `impossible`, marks, and `records`.
+
+    With `values` also what stands there where it is outside: `value_0`, …, NULL elsewhere.
+    """
     import pyarrow
 
     attributes, joins = spec.domain.attributes, []
@@ -205,9 +190,17 @@ def records_sql(found: SourceColumns, spec: TabulationSpec, connection: DuckDBPy
     for number, attribute in enumerate(attributes):
         place = placement(attribute, found.type_of(attribute.name), number)
         codes.append(f"{place.code} AS code_{number}")
+        outside = f"NOT ({place.null}) AND ({place.found}) IS NULL"
         wanted.append(f"{target(place, spec.rules.of(attribute), attribute)} AS level_{number}")
         wanted.append(f"{place.null} AS null_{number}")
-        wanted.append(f"NOT ({place.null}) AND ({place.found}) IS NULL AS outside_{number}")
+        wanted.append(f"{outside} AS outside_{number}")
+        wanted += [f"{place.beyond(side)} AS {side}_{number}" for side in SIDES]
+        if values:
+            stated = f"code_{number}" if place.codes is not None else f"raw_{number}"
+            wanted.append(f"CASE WHEN {outside} THEN {stated}::VARCHAR END AS value_{number}")
+            if place.codes is None:
+                raw = f"source.{quoted(attribute.name)}"
+                codes.append(f"CASE WHEN ({place.code}) < -1 THEN {raw}::VARCHAR END AS raw_{number}")
         if place.codes is not None:
             connection.register(f"codes_{number}", pyarrow.table(dict(place.codes)))
             joins.append(f" LEFT JOIN codes_{number} ON codes_{number}.value = {place.value}")
@@ -263,50 +256,6 @@ def _within(name: str, mask: Booleans) -> str:
     return "(" + (" OR ".join(f"{name} BETWEEN {first} AND {after - 1}" for first, after in runs) or "false") + ")"
 
 
-def marks(
-    found: SourceColumns, spec: TabulationSpec, connection: DuckDBPyConnection, *, progress: Progress = None
-) -> list[int]:
-    """The whole numbers of a check: see `findings_of`."""
-    statement = f"CREATE TEMP TABLE marks AS {_marked(records_sql(found, spec, connection), spec)}"
-    executed(connection, statement, progress=progress, share=found.share)
-    return [int(number) for number in connection.execute("SELECT counts FROM marks").fetchall()[0][0]]
-
-
-def _marked(reading: str, spec: TabulationSpec) -> str:
-    numbers = range(len(spec.domain.attributes))
-    marks = [*(f"outside_{n}" for n in numbers), *(f"null_{n}" for n in numbers), "unreadable", "impossible"]
-    of_unit = [f"sum(records) FILTER (WHERE {mark}) AS {mark}" for mark in marks]
-    of_unit += ["sum(records) FILTER (WHERE cell IS NOT NULL) AS kept", "sum(records - 1) AS repeated"]
-    units = f"SELECT unit, sum(records) AS records, {', '.join(of_unit)} FROM ({reading}) GROUP BY unit"
-    most = spec.protection.most_records_per_unit
-    sums = [
-        *(f"sum({name})" for name in ["records", *marks]),
-        "sum(kept) FILTER (WHERE unit IS NULL)",
-        f"sum(greatest(kept - {most}, 0)) FILTER (WHERE unit IS NOT NULL)",
-        "sum(repeated)",  # equal records are one row where nobody is identified
-    ]
-    return f"SELECT [{', '.join(f'coalesce({one}, 0)::BIGINT' for one in sums)}] AS counts FROM ({units})"
-
-
-def findings_of(spec: TabulationSpec, counts: Iterable[int]) -> CheckFindings:
-    """What the sums of a check say: records, outside and null by attribute, and the rest in the order of `_marked`."""
-    names = spec.domain.names
-    records, *rest = (int(count) for count in counts)
-    outside = dict(zip(names, rest, strict=False))
-    null = dict(zip(names, rest[len(names) :], strict=False))
-    unreadable, impossible, unidentified, excess, repeated = rest[-5:]
-    rules = {attribute.name: spec.rules.of(attribute) for attribute in spec.domain.attributes}
-    refused = tuple(
-        name
-        for name in names
-        if (rules[name].outside is ValueRule.REFUSE and outside[name] > 0)
-        or (rules[name].null is ValueRule.REFUSE and null[name] > 0)
-    )
-    if not spec.identified:
-        unidentified = excess = 0
-    return CheckFindings(records, unreadable, outside, null, impossible, unidentified, excess, refused, repeated)
-
-
 def _whole(connection: DuckDBPyConnection, statement: str) -> int:
     """One whole number; an empty sum is 0."""
     row = connection.execute(statement).fetchone()
@@ -328,6 +277,11 @@ class Placement:
     clamped: str | None = None  # nearest position, NULL where there is none
     codes: Mapping[str, NDArray[Any]] | None = None  # columns `value` and `position` to join
     value: str = ""  # what is looked up in `codes`
+    sides: tuple[str, str] = ("false", "false")  # whether a number is below the lowest level, above the highest
+
+    def beyond(self, side: str) -> str:
+        """Whether a number is `below` all levels, or `above` them."""
+        return self.sides[SIDES.index(side)]
 
 
 def placement(attribute: Attribute, kind: str, number: int) -> Placement:
@@ -336,7 +290,9 @@ def placement(attribute: Attribute, kind: str, number: int) -> Placement:
     if isinstance(attribute.levels, GridLevels) or attribute.edges is not None:
         numbered = _numbered(attribute, column, kind)
         found = f"CASE WHEN {code} >= 0 THEN {code} END"
-        return Placement(numbered, f"{code} = -1", found, f"CASE WHEN {code} < -2 THEN -3 - {code} END")
+        highest = attribute.size - (attribute.missing is not None) - 1
+        sides = f"{code} = -3", f"{code} = {-3 - highest}" if highest else "false"
+        return Placement(numbered, f"{code} = -1", found, f"CASE WHEN {code} < -2 THEN -3 - {code} END", sides=sides)
     whole = kind in INTEGERS
     written = column if whole else as_text(attribute.name, column, kind)
     value = f"{code}::BIGINT" if whole else code
@@ -474,9 +430,7 @@ def keep_within_bound(connection: DuckDBPyConnection, most: int, *, key: bytes) 
     Only units that have more are put in order, some of them at a time so that memory does not grow. They are found by
     a hash of theirs: two units that share one are merely looked at without need.
     """
-    block = key.ljust(BLOCK_BYTES, b"\0")
-    for name, mask in (("inner_pad", 0x36), ("outer_pad", 0x5C)):  # as variables: the key stands in no statement
-        connection.execute(f"SET VARIABLE {name} = ?", [bytes(byte ^ mask for byte in block)])
+    set_pads(connection, key)
     held = "held WHERE unit IS NOT NULL AND cell IS NOT NULL"
     counted = f"SELECT hash(unit) AS mark FROM {held} GROUP BY mark HAVING count(*) > {most}"
     connection.execute(f"CREATE TEMP TABLE crowded AS {counted}")
@@ -490,6 +444,18 @@ def keep_within_bound(connection: DuckDBPyConnection, most: int, *, key: bytes) 
         connection.execute(f"INSERT INTO kept {_least(most, f'hash(unit) % {parts} = {part}')}")
 
 
+def set_pads(connection: DuckDBPyConnection, key: bytes) -> None:
+    """Hand the engine a key for `mac_of`, as variables: it stands in no statement."""
+    block = key.ljust(BLOCK_BYTES, b"\0")
+    for name, mask in (("inner_pad", 0x36), ("outer_pad", 0x5C)):
+        connection.execute(f"SET VARIABLE {name} = ?", [bytes(byte ^ mask for byte in block)])
+
+
+def mac_of(message: str) -> str:
+    """HMAC-SHA-256 of a blob in SQL, in hexadecimal digits, under the key of `set_pads`."""
+    return f"sha256(getvariable('outer_pad') || unhex(sha256(getvariable('inner_pad') || {message})))"
+
+
 def _least(most: int, part: str) -> str:
     """Of each unit the records that are first by HMAC-SHA-256 of "cell,number,unit", counted by cell.
 
@@ -498,72 +464,12 @@ def _least(most: int, part: str) -> str:
     """
     by_cell = f"SELECT unit, cell, count(*) AS records FROM many WHERE {part} GROUP BY unit, cell"
     single = f"SELECT unit, cell, unnest(generate_series(1, records)) AS number FROM ({by_cell})"
-    message = "encode(cell::VARCHAR || ',' || number::VARCHAR || ',' || unit::VARCHAR)"
-    mac = f"sha256(getvariable('outer_pad') || unhex(sha256(getvariable('inner_pad') || {message})))"
+    mac = mac_of("encode(cell::VARCHAR || ',' || number::VARCHAR || ',' || unit::VARCHAR)")
     least = f"arg_min(cell, {mac}, {most})"
     if most >= LARGEST_LEAST:
         least = f"list_slice(list(cell ORDER BY {mac}), 1, {most})"
     cells = f"SELECT unnest({least}) AS cell FROM ({single}) GROUP BY unit"
     return f"SELECT cell, count(*) AS records FROM ({cells}) GROUP BY cell"
-
-
-WARNING = "CONFIDENTIAL: these counts say as much as the records. They stay inside: no log, no mail, no copy."
-NOTHING_DONE = "Nothing was published, nothing was spent, nothing was written."
-
-
-def refusing(rules: Rules, names: Sequence[str], domain: Domain) -> Rules:
-    """The rules of a check that reports any value of these attributes that is outside or not there."""
-    stated = {name: AttributeRule(ValueRule.REFUSE, ValueRule.REFUSE) for name in names}
-    for name in stated:
-        domain.axis(name)
-    return replace(rules, attributes={**rules.attributes, **stated})
-
-
-@dataclass(frozen=True, eq=False)
-class CheckReport:
-    """The findings of a check with the rules they met. Its words are confidential."""
-
-    source: str
-    rules: Rules
-    domain: Domain
-    protection: Protection
-    findings: CheckFindings = field(repr=False)
-
-    def words(self) -> str:
-        """Counts only; no value of a record is in them."""
-        found, unit = self.findings, self.protection.unit
-        rows = [("attribute", "outside", "rule", "not there", "rule")]
-        for attribute in self.domain.attributes:
-            rule, name = self.rules.of(attribute), attribute.name
-            rows.append((name, f"{found.outside[name]:,}", rule.outside, f"{found.null[name]:,}", rule.null))
-        moved = self.rules.unknown_where_impossible
-        lines = [WARNING, "", f"{found.records_read:,} records read from '{self.source}'", "", *_laid_out(rows), ""]
-        lines.append(f"with a value that could not be read: {found.unreadable:,} (that value is not there)")
-        fate = "left out" if moved is None else f"'{moved}' becomes unknown where that is possible"
-        lines.append(f"in structural zeros: {found.impossible:,} ({fate})")
-        if self.protection.identifier is not None:
-            most = self.protection.most_records_per_unit
-            lines.append(f"without '{self.protection.identifier}': {found.unidentified:,} (left out)")
-            lines.append(f"beyond {most} of one {unit}: {found.excess:,} (left out)")
-        else:
-            lines.append(f"duplicates, like an earlier record in every attribute: {found.repeated:,} (counted)")
-            if not self.protection.protects_units:
-                lines.append(f"nothing identifies a {unit}: the guarantee protects a record, not a {unit}")
-        if found.refused:
-            lines.append(f"refused: {', '.join(found.refused)}")
-        return "\n".join([*lines, "", NOTHING_DONE, WARNING])
-
-
-def report_for_curator(
-    box: Confidential[CheckFindings], source: str, *, rules: Rules, domain: Domain, protection: Protection
-) -> CheckReport:
-    """Open the findings of a check for the curator who asked for it."""
-    return CheckReport(source, rules, domain, protection, box.open_for("the curator's own eyes"))
-
-
-def _laid_out(rows: Sequence[tuple[str, ...]]) -> list[str]:
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    return ["  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
 @dataclass(frozen=True, eq=False)
@@ -595,28 +501,6 @@ class Tabulated:
 
     histogram: Histogram | SparseHistogram = field(repr=False)
     records_read: int = field(repr=False)
-
-
-@dataclass(frozen=True, eq=False)
-class CheckFindings:
-    """What a curator's check counted, in records; for the eyes of those inside the wall.
-
-    `unreadable` counts records with a value that could not be read, which is then one that is not there; `outside` and
-    `null` count every record by attribute, before any rule; `impossible`, `unidentified` and `excess` count records
-    that the rules before them had kept, in this order.
-    """
-
-    records_read: int = field(repr=False)
-    unreadable: int = field(repr=False)
-    outside: Mapping[str, int] = field(repr=False)
-    null: Mapping[str, int] = field(repr=False)
-    impossible: int = field(repr=False)  # in a structural zero
-    unidentified: int = field(repr=False)  # without the unit's identifier
-    excess: int = field(repr=False)  # beyond what a unit may contribute
-    refused: tuple[str, ...] = field(repr=False)  # attributes whose rule is `refuse` and that met a value it is for
-    repeated: int = field(
-        default=0, repr=False
-    )  # like an earlier record in all that is read; where nobody is identified
 
 
 NOWHERE = -1  # This is the row of a level that is not counted.

@@ -66,6 +66,8 @@ def connected(*, threads: int | None = None) -> Iterator[duckdb.DuckDBPyConnecti
     with spill_folder() as folder:
         connection = duckdb.connect(":memory:", config=settings | {"temp_directory": str(folder)})
         try:
+            # A notebook, or `python -c`, would be told on standard output.
+            connection.execute("SET enable_progress_bar_print = false")
             yield connection
         finally:
             connection.close()

@@ -38,12 +38,14 @@ from dualmandate.ledger.durable import durably, write_durably
 from dualmandate.mechanism import Noise
 from dualmandate.mechanism.technologies import noise_named
 from dualmandate.population.arrays import Floats, Integers
+from dualmandate.population.labels import NO_LABELS, OWN, Labels, label_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pysdmx.model import Codelist, Component, DataStructureDefinition
 
 RELEASE_SCHEMA = "release/1"
+Numbers = NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +75,15 @@ class PublishedTable:
     values: Integers | None = field(default=None, repr=False)  # shape (cells,)
     bounds: tuple[Floats, Floats] | None = field(default=None, repr=False)  # of a ratio: the ends of each interval
     quotients: Floats | None = field(default=None, repr=False)  # of a ratio: that of the whole numbers
+    level_labels: tuple[Labels, ...] = field(default=(), repr=False)  # what readers are shown beside levels, by column
+    intervals: Mapping[str, Numbers] = field(default_factory=dict, repr=False)  # ends, named as in `INTERVALS`
+
+    @property
+    def words(self) -> tuple[tuple[str, ...], ...]:
+        """The levels of each column as readers are shown them, in the program's language."""
+        labels = self.level_labels or (NO_LABELS,) * len(self.columns)
+        columns = zip(labels, self.labels, strict=True)
+        return tuple(tuple(label_of(words, level) for level in levels) for words, levels in columns)
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,18 +98,24 @@ class Glance:
 PUBLIC = "public"  # Everything that is written here has this label.
 PUBLIC_MODE = 0o644  # Everyone may read it.
 ENDS, QUOTIENT = ("lower", "upper"), "of_whole_numbers"  # columns of a ratio
+PERCENTS = (90, 95)  # of the truths that intervals hold
+OF_VALUES = tuple(f"value_{end}_{percent}" for percent in PERCENTS for end in ENDS)
+OF_ESTIMATES = tuple(f"{end}_{percent}" for percent in PERCENTS for end in ENDS)
+INTERVALS = (*OF_VALUES, *OF_ESTIMATES)
+UNIT_COLUMN, COUNTED_COLUMN = "unit", "what_is_counted"
 NUMBERS = {
     "kind": np.int32,
     "value": np.int64,
+    **dict.fromkeys(OF_VALUES, np.int64),
     "estimate": np.float64,
     "standard_error": np.float64,
+    **dict.fromkeys(OF_ESTIMATES, np.float64),
     "lower": np.float64,
     "upper": np.float64,
     "of_whole_numbers": np.float64,
 }
 ROWS_AT_ONCE = 2**20  # Files are written in pieces of so many rows.
 
-Numbers = NDArray[Any]
 NO_FACTS: Mapping[str, str] = MappingProxyType({})
 
 
@@ -115,6 +132,7 @@ class ReleaseSheet:
     labels: tuple[tuple[str, ...], ...]  # the levels of each label column
     numbers: Mapping[str, Numbers] = field(repr=False)  # named as in `NUMBERS`; shape (rows,)
     facts: Mapping[str, str] = field(default_factory=dict)  # public: the digest of the plan, say
+    level_labels: tuple[Labels, ...] = field(default=(), repr=False)  # of the levels of each label column, if any
 
     def __post_init__(self) -> None:
         sizes = {len(each) for each in self.numbers.values()}
@@ -129,12 +147,18 @@ class ReleaseSheet:
     @property
     def headings(self) -> tuple[str, ...]:
         """The label columns as they are headed: a name that numbers have, or that came before, gets a `_`."""
-        found: list[str] = []
-        for column in self.columns:
-            heading = column
-            while heading in NUMBERS or heading in found:
-                heading += "_"
-            found.append(heading)
+        return _distinct(self.columns, ())
+
+    @property
+    def texts(self) -> tuple[TextColumn, ...]:
+        """Every column of text: that of each label column's levels, and after it those of their labels."""
+        found, taken = list[TextColumn](), list(self.headings)
+        for place, (heading, levels) in enumerate(zip(self.headings, self.labels, strict=True)):
+            found.append(TextColumn(heading, place, levels))
+            for language, words in (self.level_labels[place] if self.level_labels else {}).items():
+                [name] = _distinct([f"{heading}_label" + (f"_{language}" if language else "")], taken)
+                taken.append(name)
+                found.append(TextColumn(name, place, tuple(words.get(level, level) for level in levels)))
         return tuple(found)
 
     def pieces(self) -> Iterator[tuple[slice, list[NDArray[np.int32]]]]:
@@ -156,6 +180,31 @@ class ReleaseSheet:
         return tuple(len(levels) for levels in self.labels)
 
 
+def constants(sheet: ReleaseSheet) -> dict[str, str]:
+    """What is the same for every row, as columns after the numbers: the unit, and what is counted where clipped."""
+    clipped = {COUNTED_COLUMN: sheet.facts["clipped"]} if "clipped" in sheet.facts else {}
+    return {**({UNIT_COLUMN: sheet.unit} if sheet.unit else {}), **clipped}
+
+
+@dataclass(frozen=True)
+class TextColumn:
+    """A column of text in a file, and which label column decides its words."""
+
+    heading: str
+    place: int
+    words: tuple[str, ...] = field(repr=False)  # of each level
+
+
+def _distinct(names: Sequence[str], taken: Sequence[str]) -> tuple[str, ...]:
+    found: list[str] = []
+    for name in names:
+        heading = name
+        while heading in NUMBERS or heading in (UNIT_COLUMN, COUNTED_COLUMN, *found, *taken):
+            heading += "_"
+        found.append(heading)
+    return tuple(found)
+
+
 def _runs(start: int, stop: int, stride: int, size: int) -> NDArray[np.int32]:
     """row // stride % size for the rows from `start` on; faster than dividing each."""
     first, last = start // stride, (stop - 1) // stride
@@ -171,6 +220,15 @@ def values_sheet(table: PublishedTable, facts: Mapping[str, str] = NO_FACTS) -> 
     if table.values is None:
         raise damaged(f"the table '{table.name}'", "it was not made consistent, so that it has no whole numbers")
     return _sheet(table, {"value": table.values}, facts)
+
+
+def tidy_sheet(table: PublishedTable, facts: Mapping[str, str] = NO_FACTS) -> ReleaseSheet:
+    """All that is published of a table, one row a cell: whole numbers and estimates, each with its intervals."""
+    found: dict[str, Numbers] = {} if table.values is None else {"value": table.values}
+    found |= {name: table.intervals[name] for name in OF_VALUES if name in table.intervals}
+    found |= {"estimate": table.estimates, "standard_error": table.standard_errors}
+    found |= {name: table.intervals[name] for name in OF_ESTIMATES if name in table.intervals}
+    return _sheet(table, found, facts)
 
 
 def estimates_sheet(table: PublishedTable, facts: Mapping[str, str] = NO_FACTS) -> ReleaseSheet:
@@ -206,7 +264,8 @@ def damaged(what: str, why: str) -> InvalidRelease:
 
 
 def _sheet(table: PublishedTable, numbers: Mapping[str, Numbers], facts: Mapping[str, str]) -> ReleaseSheet:
-    return ReleaseSheet(table.name, table.unit, table.columns, table.labels, _typed(numbers), facts)
+    own = table.name, table.unit, table.columns, table.labels
+    return ReleaseSheet(*own, _typed(numbers), facts, table.level_labels)
 
 
 def _typed(numbers: Mapping[str, Numbers]) -> dict[str, Numbers]:
@@ -253,22 +312,23 @@ class Parquet:
 
         path = stem.with_name(stem.name + self.suffixes[0])
         schema = _schema(sheet)
-        levels = [pa.array(each, pa.string()) for each in sheet.labels]
+        words = [(text.place, pa.array(text.words, pa.string())) for text in sheet.texts]
         settings: dict[str, Any] = {
             "compression": COMPRESSION,
             "compression_level": LEVEL,
-            "use_dictionary": list(sheet.headings),
+            "use_dictionary": [*(text.heading for text in sheet.texts), *constants(sheet)],
             "write_statistics": [*_narrowed(sheet), *sheet.numbers],
             "version": "2.6",
         }
         with durably(path, mode=PUBLIC_MODE) as file, pq.ParquetWriter(file, schema, **settings) as writer:
             for part, places in sheet.pieces():
                 labels = [
-                    pa.DictionaryArray.from_arrays(pa.array(place, pa.int32()), words)
-                    for place, words in zip(places, levels, strict=True)
+                    pa.DictionaryArray.from_arrays(pa.array(places[place], pa.int32()), each) for place, each in words
                 ]
                 numbers = [pa.array(values[part]) for values in sheet.numbers.values()]
-                writer.write_table(pa.Table.from_arrays([*labels, *numbers], schema=schema))
+                same = pa.array(np.zeros(part.stop - part.start, dtype=np.int32))
+                of_all = [pa.DictionaryArray.from_arrays(same, pa.array([word])) for word in constants(sheet).values()]
+                writer.write_table(pa.Table.from_arrays([*labels, *numbers, *of_all], schema=schema))
         return (path,)
 
     def read(self, path: Path) -> ReleaseSheet:
@@ -282,7 +342,8 @@ class Parquet:
             columns, labels = tuple(facts["columns"]), tuple(map(tuple, facts["labels"]))
             numbers = {name: table.column(name).to_numpy() for name in facts["numbers"]}
             typed = {name: np.asarray(values, dtype=NUMBERS[name]) for name, values in numbers.items()}
-            sheet = ReleaseSheet(facts["name"], facts["unit"], columns, labels, typed, facts["facts"])
+            words = tuple(facts.get("level_labels", ()))
+            sheet = ReleaseSheet(facts["name"], facts["unit"], columns, labels, typed, facts["facts"], words)
         except (pa.ArrowException, OSError, KeyError, TypeError, ValueError):
             raise damaged(f"the file '{path.name}'", "it is not there, damaged, or was not written here") from None
         _check_labels(sheet, table)
@@ -299,8 +360,10 @@ def _schema(sheet: ReleaseSheet) -> pa.Schema:
     import pyarrow as pa
 
     types = {np.int32: pa.int32(), np.int64: pa.int64(), np.float64: pa.float64()}
-    fields = [pa.field(heading, pa.dictionary(pa.int32(), pa.string()), nullable=False) for heading in sheet.headings]
+    texts = pa.dictionary(pa.int32(), pa.string())
+    fields = [pa.field(text.heading, texts, nullable=False) for text in sheet.texts]
     fields += [pa.field(name, types[NUMBERS[name]], nullable=False) for name in sheet.numbers]
+    fields += [pa.field(name, texts, nullable=False) for name in constants(sheet)]
     facts = {
         "schema": SCHEMA,
         "label": PUBLIC,
@@ -310,6 +373,7 @@ def _schema(sheet: ReleaseSheet) -> pa.Schema:
         "labels": [list(levels) for levels in sheet.labels],
         "numbers": list(sheet.numbers),
         "facts": dict(sheet.facts),
+        **({"level_labels": [*sheet.level_labels]} if any(sheet.level_labels) else {}),
     }
     return pa.schema(fields, metadata={KEY: json.dumps(facts, sort_keys=True, ensure_ascii=False).encode("utf-8")})
 
@@ -319,9 +383,10 @@ def _check_labels(sheet: ReleaseSheet, table: pa.Table) -> None:
     import pyarrow as pa
 
     for part, places in sheet.pieces():
-        for heading, place, levels in zip(sheet.headings, places, sheet.labels, strict=True):
-            expected = pa.array(levels, pa.string()).take(pa.array(place))
-            given = table.column(heading).slice(part.start, len(place)).cast(pa.string()).combine_chunks()
+        for text in sheet.texts:
+            place = places[text.place]
+            expected = pa.array(text.words, pa.string()).take(pa.array(place))
+            given = table.column(text.heading).slice(part.start, len(place)).cast(pa.string()).combine_chunks()
             if not given.equals(expected):
                 raise damaged(f"the table '{sheet.name}'", "its rows are not in row-major order")
 
@@ -336,19 +401,18 @@ class Csv:
         import pyarrow.compute as pc
 
         path = stem.with_name(stem.name + self.suffixes[0])
-        levels = [pa.array([quoted(level) for level in each], pa.string()) for each in sheet.labels]
-        clipped = sheet.facts.get("clipped")
-        first, *others = sheet.numbers
-        named = first if clipped is None else f"{first}: {clipped}"
-        heading = ",".join(map(quoted, [*sheet.headings, named, *others]))
+        words = [(text.place, pa.array(map(quoted, text.words), pa.string())) for text in sheet.texts]
+        of_all = constants(sheet)
+        heading = ",".join(map(quoted, [*(text.heading for text in sheet.texts), *sheet.numbers, *of_all]))
+        end = [pa.scalar(quoted(word)) for word in of_all.values()]
         with durably(path, mode=PUBLIC_MODE) as file:
             file.write((heading + LINE_END).encode("utf-8"))
             for part, places in sheet.pieces():
-                fields = [words.take(pa.array(place)) for words, place in zip(levels, places, strict=True)]
+                fields = [each.take(pa.array(places[place])) for place, each in words]
                 fields += [
                     pa.array(values[part]).cast(pa.string()) for values in sheet.numbers.values()
                 ]  # shortest decimals
-                lines = pc.binary_join_element_wise(*fields, ",")
+                lines = pc.binary_join_element_wise(*fields, *end, ",")
                 file.write(_joined(lines))
                 file.write(LINE_END.encode("ascii"))
         return (path,)
@@ -372,7 +436,7 @@ def _joined(lines: pa.Array) -> memoryview:
 
 def read_table(path: Path, *, estimates: Path | None = None) -> PublishedTable:
     """A table of a release from its Parquet file, with its estimates from theirs where named."""
-    sheets = [Parquet().read(each) for each in (path, estimates) if each is not None]
+    sheets = [Parquet().read(each) for each in dict.fromkeys((path, estimates)) if each is not None]
     numbers = {name: values for sheet in sheets for name, values in sheet.numbers.items()}
     shapes = {(sheet.columns, sheet.labels) for sheet in sheets}
     if len(shapes) != 1:
@@ -381,7 +445,9 @@ def read_table(path: Path, *, estimates: Path | None = None) -> PublishedTable:
     estimate, error = (numbers.get(name, missing) for name in ("estimate", "standard_error"))
     own = first.name, first.unit, first.columns, first.labels
     bounds = (numbers[ENDS[0]], numbers[ENDS[1]]) if set(ENDS) <= set(numbers) else None
-    return PublishedTable(*own, estimate, error, numbers.get("value"), bounds, numbers.get(QUOTIENT))
+    whole, quotient = numbers.get("value"), numbers.get(QUOTIENT)
+    ends = {name: numbers[name] for name in INTERVALS if name in numbers}
+    return PublishedTable(*own, estimate, error, whole, bounds, quotient, first.level_labels, ends)
 
 
 def read_measurements(path: Path) -> NoisyRows:
@@ -541,7 +607,12 @@ def _codelist(sheet: ReleaseSheet, place: int, name: str, maintainer: Any) -> Co
     from pysdmx.model import Code, Codelist
 
     levels, heading = sheet.labels[place], list(_dimensions(sheet))[place]
-    items = [Code(id=code, name=_words(level)) for code, level in zip(codes_of(levels), levels, strict=True)]
+    labels = sheet.level_labels[place] if sheet.level_labels else {}
+    own = next((labels[language] for language in (OWN, *labels) if language in labels), {})
+    items = [
+        Code(id=code, name=_words(own.get(level, level)), description=_words(level) if own else None)
+        for code, level in zip(codes_of(levels), levels, strict=True)
+    ]
     return Codelist(
         id=f"CL_{name}_{heading}", name=_words(sheet.columns[place]), agency=maintainer, version=VERSION, items=items
     )

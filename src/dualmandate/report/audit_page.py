@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from dualmandate.audit.disclosure_control.comparison import MethodEvaluation
-from dualmandate.audit.finding import LOWER_BOUND, REFERENCES, Finding, Label
+from dualmandate.audit.finding import CLAIMED, LOWER_BOUND, REFERENCES, Finding, Label
 from dualmandate.audit.run import Audit
+from dualmandate.audit.verdict import advice, by_question, verdict
 from dualmandate.population.wording import number
 from dualmandate.report.figures import risk
 from dualmandate.report.theme import Cell, Column, FigureTable, rendered, shown_figure
@@ -21,7 +22,6 @@ INSIDE = (
 def audit_page(audit: Audit, label: Label = "public") -> str:
     """The page, with a picture where methods were compared. The internal one has every finding."""
     found = audit.findings if label == "internal" else audit.labeled("public")
-    attacks = list(dict.fromkeys(finding.attack for finding in found))
     return rendered(
         "audit.html",
         name=audit.target,
@@ -29,7 +29,9 @@ def audit_page(audit: Audit, label: Label = "public") -> str:
         label=label,
         warning=INSIDE if label == "internal" else None,
         note=LOWER_BOUND,
-        sections=[(attack, list(_shown([each for each in found if each.attack == attack]))) for attack in attacks],
+        verdict=verdict(found),
+        advice=advice(found, audit.kind) if found else None,
+        sections=[(question, list(_shown(each))) for question, each in by_question(found)],
         details=_details(found) if label == "internal" else None,
         left_out=audit.left_out,
         promised=audit.promised,
@@ -63,10 +65,11 @@ def _shown(findings: Sequence[Finding]) -> Iterator[dict[str, object]]:
             "rates": [
                 (who, *_parted(finding.written(success)))
                 for who, success in (
-                    ("the attack", finding.success),
-                    *((each.who, each.success) for each in finding.baselines),
+                    (_named(finding), finding.success),
+                    *((_beside(each.who), each.success) for each in finding.baselines),
                 )
             ],
+            "attack": finding.attack,
             "knows": finding.attacker_knows,
             "reference": REFERENCES[finding.reference],
             "coarsening": finding.coarsening,
@@ -74,6 +77,15 @@ def _shown(findings: Sequence[Finding]) -> Iterator[dict[str, object]]:
             "booked": finding.booked,
             "label": finding.label,
         }
+
+
+def _named(finding: Finding) -> str:
+    return "true-positive rate" if finding.claim.startswith("true-positive rate") else "the attack"
+
+
+def _beside(who: str) -> str:
+    """A baseline under that name, but for what has a name of its own."""
+    return who if who.startswith(("false-positive rate", CLAIMED)) else f"baseline: {who}"
 
 
 def _parted(written: str) -> tuple[str, str]:

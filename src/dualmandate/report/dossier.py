@@ -7,6 +7,7 @@ a few lines of script that look up and never compute.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import partial
@@ -16,20 +17,22 @@ from typing import TYPE_CHECKING, Any
 from dualmandate.errors import Refusal
 from dualmandate.planning.study import is_study, marked, study_words
 from dualmandate.planning.technology import Technology, in_words, measured_words
-from dualmandate.population import plural
-from dualmandate.population.wording import SYMBOLS, exact, money, number, stated_loss
+from dualmandate.population import PrivacyMeasure, plural
+from dualmandate.population.wording import SYMBOLS, chosen_loss, exact, money, number, stated_loss
 from dualmandate.program.number import CalibratedNumber
 from dualmandate.report import figures
 from dualmandate.report.figures import Figure, WhatIf
 from dualmandate.report.figures.figure import svg_to_png, write
 from dualmandate.report.plan_words import choice_words, clipped_sentences, optional_sections, technology_words
 from dualmandate.report.theme import Cell, Column, FigureTable, cells, plain_unit, rendered, shown_figure
+from dualmandate.semantics import PRIORS, at_most, chance, rounded_up, secret_bounds, sentences
 
 if TYPE_CHECKING:
     from dualmandate.choice import Choice
     from dualmandate.planning.plan import Plan
 
 PAGE, FIGURES = "dossier.html", "figures"
+MOST_READINGS = 3  # that stand beside the choice
 MOST_BOUNDS = 4  # that are drawn; plan.json holds all
 JUDGMENTS = (
     "population.neighbors",
@@ -54,9 +57,10 @@ CONTENTS = (
     ("regret", "If it is wrong"),
     ("tables", "Each table"),
     ("what-if", "Other weights"),
-    ("technologies", "Technologies"),
+    ("technologies", "Mechanisms"),
     ("inputs", "Inputs and sources"),
     ("notes", "Notes"),
+    ("decision", "Decision"),
 )
 
 
@@ -90,14 +94,19 @@ def _drawn(plan: Plan) -> tuple[str, list[Figure]]:
 def _page(plan: Plan, drawn: Sequence[Figure], grid: WhatIf) -> str:
     shown = {figure.name: shown_figure(figure) for figure in drawn}
     header, choice = plan.program.file.program, plan.choice
-    beyond, last = optional_sections(plan), CONTENTS[-2:] if plan.notes else CONTENTS[-2:-1]
+    beyond, last = optional_sections(plan), [each for each in CONTENTS[-3:] if plan.notes or each[0] != "notes"]
     return rendered(
         "dossier.html",
         name=header.name,
-        description=header.description,
+        heading=header.title or header.description or header.name,
+        description=header.description if header.title else None,
+        about=_about(plan),
+        readings=_first_readings(plan),
+        beliefs=_beliefs(plan),
+        told=_told(plan),
         loss=stated_loss(choice.loss),
         study=study_words(plan.technology.noise) if plan.study else None,
-        contents=[*CONTENTS[:-2], *((anchor, heading) for anchor, heading, _ in beyond), *last],
+        contents=[*CONTENTS[:-3], *((anchor, heading) for anchor, heading, _ in beyond), *last],
         explanation=choice_words(plan),
         numbers=_numbers(plan),
         guarantee=plan.guarantee,
@@ -121,6 +130,69 @@ def _page(plan: Plan, drawn: Sequence[Figure], grid: WhatIf) -> str:
     )
 
 
+def _about(plan: Plan) -> list[tuple[str, str]]:
+    """Whose dossier this is, from the program file: no clock is read, so that a plan made again says the same."""
+    header = plan.program.file.program
+    stated = {"agency": header.agency, "author": header.author, "version": header.version, "date": header.date}
+    return [("program", header.name), *((key, value or "not stated") for key, value in stated.items())]
+
+
+def _first_readings(plan: Plan) -> list[str]:
+    """The readings of the program that would move the choice most."""
+    chosen, letter = float(plan.choice.loss), SYMBOLS[plan.choice.privacy_measure]
+    far = [
+        (abs(math.log(float(row.choice.loss) / chosen)), row.reading, row.choice)
+        for row in plan.robustness.readings
+        if row.choice is not None
+    ]
+    ranked = sorted(far, key=lambda each: -each[0])[:MOST_READINGS]
+    return [
+        f"{reading}: {letter} = {chosen_loss(float(read.loss))}, decided by {read.bound_by}"
+        for distance, reading, read in ranked
+        if distance > 0
+    ]
+
+
+def _bounded(plan: Plan) -> tuple[float | None, bool]:
+    """The failure probability that beliefs are stated at, and whether any are."""
+    probability = plan.program.file.mechanism.failure_probability
+    known = plan.loss.privacy_measure is not PrivacyMeasure.ZCDP or probability is not None
+    return (None if probability is None else float(probability)), known
+
+
+def _beliefs(plan: Plan) -> FigureTable | None:
+    """What somebody who thought a secret so likely may come to think, each belief once."""
+    probability, known = _bounded(plan)
+    if not known:
+        return None
+    secrets = secret_bounds(plan.loss, plan.program.protection, failure_probability=probability)
+    rows: list[dict[str, Cell]] = [
+        {
+            "secret": words,
+            "factor": rounded_up(bound.factor),
+            **{str(prior): f"at most {at_most(bound.belief(prior).highest)}" for prior in PRIORS},
+        }
+        for words, bound in secrets
+    ]
+    return FigureTable.of(
+        rows,
+        "How likely somebody may come to think a secret, by how likely they thought it before; bounds are rounded up",
+        Column("secret", "secret", "text"),
+        *(Column(str(prior), f"thought {chance(prior)} likely before", "text") for prior in PRIORS),
+        Column("factor", "odds move by a factor of at most", "text"),
+    )
+
+
+def _told(plan: Plan) -> tuple[str, ...]:
+    """The sentences on what the loss means that the table of beliefs does not hold."""
+    probability, known = _bounded(plan)
+    if not known:
+        return plan.guarantee.beliefs
+    told = sentences(plan.loss, plan.program.protection, failure_probability=probability)
+    tabled = len(secret_bounds(plan.loss, plan.program.protection, failure_probability=probability))
+    return told[2:] if tabled == 2 else (told[0], *told[2:])
+
+
 def _belonging(shown: Mapping[str, dict[str, object]], anchor: str) -> list[dict[str, object]]:
     """The pictures of a section: the one named after it, and those whose names go on from there."""
     return [one for name, one in shown.items() if name == anchor or name.startswith(f"{anchor}-")]
@@ -131,31 +203,27 @@ def _numbers(plan: Plan) -> list[tuple[str, str]]:
     choice, probability, currency = plan.choice, plan.technology.failure_probability, plan.choice.currency
     known = plan.robustness
     sure = f"none: {known.why_no_interval}" if known.span is None else known.span
-    numbers = [("privacy loss", stated_loss(choice.loss)), ("95 % interval of the best one", sure)]
+    numbers = [("chosen privacy loss", stated_loss(choice.loss)), ("95 % interval of the best one", sure)]
     if probability is not None:
         numbers += [("failure probability δ", number(probability)), ("spent, exactly", stated_loss(plan.loss))]
     if choice.root_mean_squared_error is not None:
         unit = plural(choice.tables[0].unit)
         numbers.append(("typical error of a number", f"{number(choice.root_mean_squared_error)} {unit}"))
     if choice.root_mean_squared_consequence is not None:
-        numbers.append(
-            ("what such an error comes to", money(choice.root_mean_squared_consequence, currency, short=True))
-        )
+        numbers.append(("what such an error comes to", money(choice.root_mean_squared_consequence, currency)))
     saved, alone = plan.saving.saved or 0.0, plan.saving.naive
     plain = []
     if saved > 0 and alone.choice is not None and plan.saving.welfare_gained is not None:
         worth = alone.choice.root_mean_squared_consequence
-        chosen = stated_loss(alone.choice.loss) + (
-            "" if worth is None else f" and {money(worth, currency, short=True)}"
-        )
+        chosen = stated_loss(alone.choice.loss) + ("" if worth is None else f" and {money(worth, currency)}")
         plain = [
             (f"{marked(in_words(*alone.kind), alone.noise)} would give", chosen),
-            ("what the better technology is worth", money(plan.saving.welfare_gained, currency, short=True)),
+            ("what the better technology is worth", money(plan.saving.welfare_gained, currency)),
         ]
     return [
         *numbers,
-        ("cost in privacy", money(choice.privacy_cost, currency, short=True)),
-        ("cost in errors", money(choice.data_loss, currency, short=True)),
+        ("cost in privacy", money(choice.privacy_cost, currency)),
+        ("cost in errors", money(choice.data_loss, currency)),
         *plain,
         ("decided by", choice.bound_by),
     ]
@@ -243,7 +311,8 @@ def _inputs(plan: Plan) -> tuple[FigureTable, FigureTable]:
         if isinstance(stated, CalibratedNumber):
             base = f" ({stated.time_base})" if stated.time_base else ""
             row: dict[str, Cell] = {"key": key, "value": float(stated.value), "unit": plain_unit(stated.unit)}
-            numbers.append(row | {"error": _error(stated), "source": stated.source + base})
+            kind = stated.kind or "not stated"
+            numbers.append(row | {"error": _error(stated), "source": stated.source + base, "kind": kind})
         elif key.startswith("preferences.estimates"):
             continue  # of the survey behind the numbers above
         elif key.startswith(JUDGMENTS) or ".fitness_for_use." in key:
@@ -258,6 +327,7 @@ def _inputs(plan: Plan) -> tuple[FigureTable, FigureTable]:
             Column("value", "value", "exact"),
             Column("unit", "unit", "text"),
             Column("error", "how sure", "text"),
+            Column("kind", "measured, assumed or judgment", "text"),
             Column("source", "source", "text"),
         ),
         FigureTable.of(

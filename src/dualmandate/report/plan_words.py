@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from dualmandate.mechanism.technologies import TABLES
 from dualmandate.planning.clipping import RECORDS
 from dualmandate.planning.study import marked, study_words
 from dualmandate.planning.technology import in_words, measured_words
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from dualmandate.mechanism import Strategy
     from dualmandate.planning.comparison import Comparison
     from dualmandate.planning.measures import MeasuredLoss
-    from dualmandate.planning.plan import Plan
+    from dualmandate.planning.plan import Plan, TableConsequence
     from dualmandate.planning.robustness import Reading
 
 WIDTH = 100
@@ -95,15 +96,16 @@ def _wrapped(paragraphs: Iterable[str]) -> list[str]:
 
 
 def _tables(plan: Plan) -> list[str]:
-    rows = sorted(plan.tables, key=lambda table: -table.data_loss)
+    costs = costs_of_errors(plan)
+    rows = sorted(plan.tables, key=lambda table: -costs[table.table])
     clipped = any(table.bias for table in rows)
-    lines = _columns(
+    lines = columns(
         [
             "table",
             "numbers",
             "typical error",
             *clipped * ["left out"],
-            "95 in 100 within",
+            "95 % margin",
             "typical worth",
             "cost of errors",
         ],
@@ -113,18 +115,29 @@ def _tables(plan: Plan) -> list[str]:
                 f"{table.query_count:,}",
                 "exact" if table.exact else quantity(table.root_mean_squared_error, table.unit),
                 *clipped * ["not counted" if table.bias is None else quantity(table.bias, table.unit)],
-                "–"
-                if table.exact
-                else "±" + quantity(table.half_width, table.unit).removesuffix(f" {plural(table.unit)}"),
+                margin(table),
                 "–"
                 if table.root_mean_squared_consequence is None
                 else _money(plan, table.root_mean_squared_consequence),
-                _money(plan, table.data_loss),
+                _money(plan, costs[table.table]),
             ]
             for table in rows[:MOST_ROWS]
         ],
     )
     return [*lines, *_more(len(rows), "tables"), *_wrapped(clipped_sentences(plan))]
+
+
+def costs_of_errors(plan: Plan) -> dict[str, float]:
+    """By table, in money, at the chosen loss: the parts of the sum that the choice states."""
+    chosen = {table.table: table.data_loss for table in plan.choice.tables}
+    return {table.table: chosen.get(table.table) or table.data_loss for table in plan.tables}
+
+
+def margin(table: TableConsequence) -> str:
+    """The margin of error at 95 %, without the unit that stands beside it."""
+    if table.exact:
+        return "–"
+    return "±" + quantity(table.half_width, table.unit).removesuffix(f" {plural(table.unit)}")
 
 
 def clipped_sentences(plan: Plan) -> list[str]:
@@ -191,7 +204,7 @@ def _rests_on(plan: Plan) -> list[str]:
     known = plan.robustness
     ends = {row.name: (row.low, row.high) for row in known.tornado}
     rows = [row for row in known.elasticities if abs(row.elasticity) > NO_DIFFERENCE]
-    lines = _columns(
+    lines = columns(
         ["1 % more of", "now", f"moves {plan.choice.privacy_measure} by", "over what is stated"],
         [
             [
@@ -212,7 +225,7 @@ def _end(end: TornadoEnd) -> str:
 
 def _readings(plan: Plan) -> list[str]:
     """What would be chosen if the program were read otherwise."""
-    return _columns(
+    return columns(
         ["read otherwise", str(plan.choice.privacy_measure)],
         [[textwrap.shorten(row.reading, 72, placeholder="…"), _read(row)] for row in plan.robustness.readings],
     )
@@ -241,7 +254,10 @@ def _measured(plan: Plan) -> list[str]:
             but = "" if better is None else f"; {in_words(*better.kind)} does"
             return [f"{measured}. {plan.saving.limit.bound.valid_for.replace('every', 'No', 1)} errs less{but}."]
         looked = plan.saving.optimized is not None and not plan.program.file.mechanism.states_strategy
-        return [f"{measured}{', because no strategy was found that is worth its trouble' if looked else ''}."]
+        why = "no strategy was found that is worth its trouble"
+        if plan.technology.strategy != TABLES:
+            why = "so little noise on whole numbers is mostly 0, and no strategy was found that gains as much"
+        return [f"{measured}{f', because {why}' if looked else ''}."]
     lines = [
         ("" if len(found) == 1 else f"For '{group}': ")
         + f"{strategy.exact.rows:,} measurements. {_raised(strategy.description)}.{_gap(strategy)}"
@@ -306,7 +322,7 @@ def _at_the_limit(plan: Plan) -> bool:
 def _comparisons(plan: Plan) -> list[str]:
     """What others would choose; whatever else can be measured with the same noise only where it makes a difference."""
     able = [(row, row.choice) for row in plan.comparisons if row.choice is not None and _is_told(plan, row, row.choice)]
-    lines = _columns(
+    lines = columns(
         ["noise", "on", str(plan.choice.privacy_measure), "typical error", "society loses"],
         [
             [
@@ -357,7 +373,7 @@ def _more(count: int, what: str) -> list[str]:
     return [f"… and {rest:,} more {what.removesuffix('s') if rest == 1 else what}, in plan.json"] if rest > 0 else []
 
 
-def _columns(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+def columns(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     """Rows under heads: the first column left, the others right."""
     widths = [max(len(row[column]) for row in [heads, *rows]) for column in range(len(heads))]
     return [

@@ -4,17 +4,31 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import islice, product
 from typing import Any
+from urllib.parse import quote
+
+import numpy as np
 
 from dualmandate.ledger.signatures import standing_words
 from dualmandate.population import PrivacyLoss, PrivacyMeasure, plural
+from dualmandate.population.arrays import Floats
 from dualmandate.population.wording import counted, number, stated_loss
-from dualmandate.publication.writing import Glance
+from dualmandate.program.program import SHARE
+from dualmandate.publication.data_dictionary import INTERVALS, WHICH
+from dualmandate.publication.writing import ENDS, Glance, PublishedTable
 from dualmandate.report.theme import Cell, Column, FigureTable, rendered
 
-MOST_SAMPLES = 6  # tables
+MOST_SHOWN, LEAST_SHOWN = 3_000, 20  # numbers on the page, and of each table
+FORM_NAMES = {
+    "csv": "CSV",
+    "xlsx": "Excel",
+    "parquet": "Parquet",
+    "sdmx-csv": "SDMX-CSV",
+    "sdmx-ml": "SDMX-ML",
+}
 CONTENTS = (("tables", "Tables"), ("guarantee", "The promise"), ("noise", "The noise"), ("check", "Checking"))
 EFFECTS = {
     "unbiased_bias": "bias of estimates",
@@ -22,14 +36,8 @@ EFFECTS = {
     "unbiased_error": "error of estimates",
     "consistent_error": "error of whole numbers",
 }
-READING = (
-    "Three things are published. Measurements are whole numbers with exact noise. Estimates are the best linear "
-    "unbiased combinations of them, each with a standard error: intervals are for these. The tables in whole numbers "
-    "are made from the estimates so that nothing is below 0 and everything adds up; that adjusts them, most where "
-    "counts are small, and no interval is stated for them."
-)
 CLIPPED = (
-    "Where amounts or records are clipped, all three, and every interval, are about what is counted, and not about "
+    "Where amounts or records are clipped, every number, and every interval, is about what is counted, and not about "
     "what lies beyond the bounds: a total without clipping may differ by more than any interval says."
 )
 
@@ -39,6 +47,10 @@ DIVIDING = (
     "estimates: it holds the true ratio in at least 95 of 100 releases, by the exact noise of both tables, and is any "
     "number where the noise of the denominator may be all of it. The ratio of the whole numbers stands beside it, "
     "without an interval. A ratio of unbiased estimates is itself a little biased where the denominator is noisy."
+)
+UNCHECKED = (
+    "Nobody had checked the records, as they were, against the program before they were published: what does not fit "
+    "its levels and bounds was left out or clipped unseen."
 )
 
 
@@ -50,6 +62,8 @@ def release_page(facts: Mapping[str, Any], tables: Sequence[Glance]) -> str:
     tables = [glance for glance in tables if glance.first.name not in asked]
     cells = sum(table.cells for table in tables)
     clipped = {table["name"]: table.get("clipped") for table in facts["tables"]}
+    both = list(zip(tables, facts["tables"], strict=True))
+    most = max(LEAST_SHOWN, MOST_SHOWN // max(1, len(tables) + len(ratios)))
     return rendered(
         "release.html",
         name=facts["program"],
@@ -58,23 +72,24 @@ def release_page(facts: Mapping[str, Any], tables: Sequence[Glance]) -> str:
         contents=CONTENTS,
         summary=f"{counted(len(tables), 'table')} with {counted(cells, 'number')}, "
         f"at a privacy loss of {stated_loss(loss)} for each {facts['unit']}.",
-        tables=_listed(facts, tables),
-        reading=f"{READING} {CLIPPED}" if any(clipped.values()) else READING,
-        samples=[_sample(table, clipped.get(table.first.name)) for table in tables[:MOST_SAMPLES]],
-        ratios=[_ratio(glance, asked[glance.first.name]) for glance in ratios],
+        which=WHICH.replace("`", ""),
+        reading=f"{INTERVALS} {CLIPPED}" if any(clipped.values()) else INTERVALS,
+        tables=[_shown(f"table-{i}", glance, entry, most) for i, (glance, entry) in enumerate(both)],
+        ratios=[_shown(f"ratio-{i}", each, asked[each.first.name], most) for i, each in enumerate(ratios)],
+        form_names=FORM_NAMES,
         dividing=DIVIDING,
         made=list(_made(facts)),
         noises=_noises(facts),
         numbers=[
             ("entry of the ledger", f"{facts['ledger_head']['sequence']:,}"),
             ("sampler", f"version {facts['versions']['sampler']}"),
-            ("state of the data", facts["snapshot"]),
             ("account", facts["account_identifier"]),
         ],
         beside=_beside(facts),
         standing=standing_words(facts),
+        unchecked=UNCHECKED if facts.get("unchecked") else None,
         effects=_effects(facts),
-        files=_pairs("Files of this release", "file", "SHA-256", facts["files"]),
+        files=[(name, quote(name), digest) for name, digest in facts["files"].items()],
         versions=_pairs("Versions", "software or format", "version", facts["versions"]),
     )
 
@@ -90,77 +105,152 @@ def _beside(facts: Mapping[str, Any]) -> str | None:
     )
 
 
-def _listed(facts: Mapping[str, Any], tables: Sequence[Glance]) -> FigureTable:
-    files = {table["name"]: table for table in facts["tables"]}
-    rows: list[dict[str, Cell]] = [
-        {
-            "table": table.first.name,
-            "numbers": float(table.cells),
-            "unit": plural(table.first.unit),
-            "clipped": files[table.first.name].get("clipped"),
-            "error": table.typical_error,
-            "exact": "exact" if files[table.first.name]["exact"] else None,
-            "file": files[table.first.name].get("csv") or files[table.first.name]["estimates"],
-        }
-        for table in tables
-    ]
-    return FigureTable.of(
-        rows,
-        "The tables of this release",
-        Column("table", "table", "text"),
-        Column("numbers", "numbers", "exact"),
-        Column("unit", "in", "text"),
-        Column("clipped", "what is counted", "text"),
-        Column("error", "typical standard error"),
-        Column("exact", "without noise", "text"),
-        Column("file", "file", "text"),
+@dataclass(frozen=True)
+class Bar:
+    """An interval as it is drawn: where it begins, how long it is, and where its number stands, in per cent."""
+
+    start: float
+    length: float
+    point: float
+
+
+@dataclass(frozen=True)
+class ShownRow:
+    """A number with its labels, as text; codes are searched too."""
+
+    labels: tuple[str, ...]
+    codes: str
+    cells: tuple[str, ...]
+    bar: Bar | None
+
+
+@dataclass(frozen=True)
+class ShownTable:
+    """A table of the page."""
+
+    anchor: str
+    name: str
+    unit: str
+    cells: int
+    about: str  # what it is, and in what
+    exact: bool
+    typical_error: str
+    intervals: Mapping[str, str] | None  # how they were made, or why there are none
+    files: Mapping[str, str]
+    columns: tuple[str, ...]
+    headings: tuple[str, ...]
+    rows: tuple[ShownRow, ...]
+    drawn: str | None  # what the bars are
+
+
+def _shown(anchor: str, glance: Glance, facts: Mapping[str, Any], most: int) -> ShownTable:
+    table = glance.first
+    number_of = min(len(table.estimates), most)
+    columns = _columns(table, number_of)
+    bars, drawn = _bars(table, number_of)
+    words, codes = islice(product(*table.words), number_of), islice(product(*table.labels), number_of)
+    rows = (
+        ShownRow(label, " ".join(code), cells, bar)
+        for label, code, cells, bar in zip(words, codes, zip(*columns.values(), strict=True), bars, strict=True)
     )
-
-
-def _sample(glance: Glance, clipped: str | None) -> FigureTable:
-    table, rows = glance.first, list[dict[str, Cell]]()
-    for place, labels in enumerate(islice(product(*table.labels), len(table.estimates))):
-        row: dict[str, Cell] = {f"label {i}": label for i, label in enumerate(labels)}
-        row["estimate"] = f"{table.estimates[place]:,.2f}"
-        row["error"] = f"{table.standard_errors[place]:,.2f}"
-        row["value"] = None if table.values is None else f"{table.values[place]:,}"
-        rows.append(row)
-    left = glance.cells - len(rows)
-    return FigureTable.of(
-        rows,
-        table.name
-        + (f" ({clipped})" if clipped else "")
-        + (f": the first {len(rows)} of {glance.cells:,}" if left else ""),
-        *(Column(f"label {i}", name, "text") for i, name in enumerate(table.columns)),
-        Column("value", "published"),
-        Column("estimate", "estimate"),
-        Column("error", "standard error"),
-    )
-
-
-def _ratio(glance: Glance, facts: Mapping[str, Any]) -> FigureTable:
-    ratio, rows = glance.first, list[dict[str, Cell]]()
-    for place, labels in enumerate(islice(product(*ratio.labels), len(ratio.estimates))):
-        row: dict[str, Cell] = {f"label {i}": label for i, label in enumerate(labels)}
-        row["estimate"] = number(float(ratio.estimates[place]), 5)
-        if ratio.bounds is not None:
-            lower, upper = (float(each[place]) for each in ratio.bounds)
-            row["interval"] = f"{number(lower, 5)} to {number(upper, 5)}" if upper - lower < math.inf else "any number"
-        row["whole"] = None if ratio.quotients is None else number(float(ratio.quotients[place]), 5)
-        rows.append(row)
-    file, left = facts.get("csv") or facts["parquet"], glance.cells - len(rows)
-    first = f", the first {len(rows)} of {glance.cells:,}" if left else ""
+    named = {form: facts[form] for form in FORM_NAMES if form in facts}
+    unit = table.unit if " per " in table.unit or table.unit == SHARE else plural(table.unit)
+    error = number(glance.typical_error, 2) if glance.typical_error > 0 else ""
+    told = facts["intervals"] if isinstance(facts.get("intervals"), dict) else None
     clipped = f" ({facts['clipped']})" if facts.get("clipped") else ""
-    unit = f"in {ratio.unit}" if " per " in ratio.unit else "as a share"
-    words = "" if facts["intervals"] else "; its intervals are worked out one by one, by load_release"
-    return FigureTable.of(
-        rows,
-        f"{ratio.name}{clipped}: '{facts['numerator']}' over '{facts['denominator']}', {unit}{first}; {file}{words}",
-        *(Column(f"label {i}", name, "text") for i, name in enumerate(ratio.columns)),
-        Column("estimate", "ratio of the estimates"),
-        Column("interval", "95 % interval", "text"),
-        Column("whole", "of the whole numbers"),
+    about = f"In {unit}" + (f"; what is counted:{clipped.replace(' (', ' ', 1)[:-1]}" if clipped else "")
+    if "numerator" in facts:
+        as_unit = f"in {table.unit}" if " per " in table.unit else "as a share"
+        about = f"{table.name}{clipped}: '{facts['numerator']}' over '{facts['denominator']}', {as_unit}"
+        ways = "95 %, of the ratio of the estimates" if facts["intervals"] else "one by one, by load_release"
+        told = {"estimates": ways, "values": "not given"}
+    return ShownTable(
+        anchor,
+        table.name,
+        unit,
+        glance.cells,
+        about,
+        bool(facts.get("exact")),
+        error,
+        told,
+        {form: quote(path) for form, path in named.items()},
+        table.columns,
+        tuple(columns),
+        tuple(rows),
+        drawn,
     )
+
+
+def _columns(table: PublishedTable, count: int) -> dict[str, list[str]]:
+    """The columns of numbers, as text with no more digits than the error supports."""
+    errors, estimates = table.standard_errors[:count], table.estimates[:count]
+    whole = bool(np.all(estimates == np.rint(estimates)))  # also where each is one measured number
+    steps = [max(_step(error), 0) if whole else _step(error) for error in errors.tolist()]
+    found: dict[str, list[str]] = {}
+    if table.quotients is not None:
+        found["of the whole numbers"] = _all_rounded(table.quotients[:count], steps)
+    if table.values is not None:
+        found["value, for print"] = [f"{each:,}" for each in table.values[:count].tolist()]
+    if "value_lower_95" in table.intervals and errors.any():
+        low, high = (table.intervals[f"value_{end}_95"][:count].tolist() for end in ENDS)
+        found["95 % interval, simulated"] = [f"{one:,} to {other:,}" for one, other in zip(low, high, strict=True)]
+    if errors.any() or table.values is None:
+        found["estimate, for analysis"] = _all_rounded(estimates, steps)
+        if table.bounds is None:
+            found["standard error"] = [number(error, 2) for error in errors.tolist()]
+        ends = _ends(table)
+        if ends is not None:
+            spans = zip(ends[0][:count], ends[1][:count], steps, strict=True)
+            found["95 % interval"] = [_span(*each) for each in spans]
+    return found
+
+
+def _ends(table: PublishedTable) -> tuple[Floats, Floats] | None:
+    if table.bounds is not None:
+        return table.bounds
+    known = table.intervals
+    return (known["lower_95"], known["upper_95"]) if "lower_95" in known else None
+
+
+def _bars(table: PublishedTable, count: int) -> tuple[list[Bar | None], str | None]:
+    """The 95 % intervals of the estimates on one scale; nothing is drawn where there are none, or none has an end."""
+    ends = _ends(table)
+    if ends is None or not count:
+        return [None] * count, None
+    low, high = (each[:count].astype(np.float64) for each in ends)
+    fine = np.isfinite(low) & np.isfinite(high)
+    if not fine.any() or not (high - low)[fine].any():
+        return [None] * count, None
+    first, last = min(0.0, float(low[fine].min())), max(0.0, float(high[fine].max()))
+    places = [
+        (np.clip(each, first, last) - first) / (last - first) * 100 for each in (low, high, table.estimates[:count])
+    ]
+    bars = [
+        Bar(round(float(a), 2), round(float(b - a), 2), round(float(c), 2)) if is_fine else None
+        for a, b, c, is_fine in zip(*places, fine, strict=True)
+    ]
+    return bars, f"drawn: {number(first, 3)} to {number(last, 3)}"
+
+
+def _step(error: float) -> int:
+    """The power of ten to which a number with this standard error is rounded: two digits of the error remain."""
+    return math.floor(math.log10(error)) - 1 if error > 0 and math.isfinite(error) else -2
+
+
+def _all_rounded(values: Floats, steps: Sequence[int]) -> list[str]:
+    return [
+        f"{round(value, -step):,.{max(0, -step)}f}" if math.isfinite(value) else "no number"
+        for value, step in zip(values.tolist(), steps, strict=True)
+    ]
+
+
+def _span(low: float, high: float, step: int) -> str:
+    """Both ends, rounded outward to what the error supports."""
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return "any number"
+    unit, hair = Fraction(10) ** step, Fraction(1, 10**6)  # A float that is a hair off its decimal is not moved.
+    ends = math.floor(Fraction(low) / unit + hair), math.ceil(Fraction(high) / unit - hair)
+    return " to ".join(f"{float(end * unit):,.{max(0, -step)}f}" for end in ends)
 
 
 def _made(facts: Mapping[str, Any]) -> Iterator[str]:
@@ -184,7 +274,7 @@ def _noises(facts: Mapping[str, Any]) -> FigureTable:
             {
                 "group": group["name"],
                 "rows": float(group["rows"]),
-                "loss": group["loss"],
+                "loss": number(float(Fraction(group["loss"])), 5),
                 "law": f"discrete {'Laplace, scale' if law == 'laplace' else 'Gaussian, σ²'}",
                 "parameter": least if least == most else f"{least} to {most}",
             }

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Self
 
+from dualmandate.population.shown import one_line
 from dualmandate.population.wording import chosen_loss, exact, money, number, percent
 
 if TYPE_CHECKING:
@@ -109,6 +110,7 @@ def configuration() -> dict[str, Any]:
         "titlePadding": 8,
         "labelPadding": 4,
         "labelOverlap": "greedy",
+        "labelSeparation": 6,
     }
     return {
         "font": FONT,
@@ -141,7 +143,7 @@ def rendered(template: str, **content: object) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    look = {"light": _variables(LIGHT), "dark": _variables(DARK), "font": FONT}
+    look = {"light": variables(LIGHT), "dark": variables(DARK), "font": FONT}
     return environment.get_template(template).render(**look, **content)
 
 
@@ -160,7 +162,8 @@ def shown_figure(figure: Figure) -> dict[str, object]:
     }
 
 
-def _variables(palette: Palette) -> str:
+def variables(palette: Palette) -> str:
+    """The colors of a palette as the variables `--dm-…` of a web page."""
     return " ".join(f"--dm-{name}: {color};" for name, color in asdict(palette).items())
 
 
@@ -178,7 +181,7 @@ class Column:
             return "–"
         if isinstance(cell, str | bool):
             return str(cell) if isinstance(cell, str) else ("yes" if cell else "no")
-        return WRITTEN[self.kind](cell) if self.kind in WRITTEN else money(cell, self.kind, short=True)
+        return WRITTEN[self.kind](cell) if self.kind in WRITTEN else money(cell, self.kind)
 
 
 @dataclass(frozen=True)
@@ -188,6 +191,8 @@ class FigureTable:
     caption: str
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
+
+    __repr__ = one_line
 
     @classmethod
     def of(cls, rows: Iterable[Row], caption: str, *columns: Column) -> Self:

@@ -1,10 +1,12 @@
 """What a privacy loss means to a person: how far beliefs can move, what a test can find, and how to say so."""
 
 from dualmandate.semantics.guarantee import (
+    PRIORS,
     Belief,
     Guarantee,
     OddsBound,
     Secret,
+    at_most,
     belief_sentence,
     chance,
     epsilon_for_relative_risk,
@@ -15,14 +17,17 @@ from dualmandate.semantics.guarantee import (
     posterior,
     power_of_best_test,
     rounded_up,
+    secret_bounds,
     sentences,
 )
 
 __all__ = [
+    "PRIORS",
     "Belief",
     "Guarantee",
     "OddsBound",
     "Secret",
+    "at_most",
     "belief_sentence",
     "chance",
     "epsilon_for_relative_risk",
@@ -33,5 +38,6 @@ __all__ = [
     "posterior",
     "power_of_best_test",
     "rounded_up",
+    "secret_bounds",
     "sentences",
 ]

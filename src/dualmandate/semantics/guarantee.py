@@ -19,14 +19,14 @@ file against the other obeys power ≤ e^ε·α + δ and 1 − α ≤ e^ε·(1 �
 
 Rule for printed numbers. A belief is said as a whole number in 100, the nearest one; in 1,000, 10,000, … where 100
 would turn it into 0 or into certainty. A bound said so may be rounded the unsafe way, so the bound itself stands beside
-it with two more digits, rounded away from safety: "at most 11 in 100 likely (unrounded, at most 11.23)". Losses and
+it with two digits behind the point, never below the bound: "at most 11.23 in 100 likely". Losses and
 factors are rounded up.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal
 from enum import StrEnum
@@ -37,6 +37,7 @@ import numpy as np
 from dualmandate.errors import InvalidLoss, InvalidPreferences
 from dualmandate.population import Neighbors, PrivacyLoss, PrivacyMeasure, Protection, rational
 from dualmandate.population.loss import epsilon_at
+from dualmandate.population.shown import one_line
 
 # Beliefs that are spoken of, and how often a test may accuse the innocent.
 PRIORS = (0.01, 0.1, 0.5)
@@ -255,6 +256,8 @@ class GroupLoss:
     loss: PrivacyLoss | None
     words: str
 
+    __repr__ = one_line
+
 
 @dataclass(frozen=True)
 class Guarantee:
@@ -266,6 +269,8 @@ class Guarantee:
     losses: tuple[GroupLoss, ...]
     beliefs: tuple[str, ...]
     assumption: str = ASSUMPTION
+
+    __repr__ = one_line
 
     def words(self) -> str:
         lines = ["Who is protected", f"  {self.protected}"]
@@ -303,10 +308,12 @@ def guarantee(
     household_size: int | None = None,
     *,
     failure_probability: float | None = None,
+    seen_in_the_data: Sequence[str] = (),
 ) -> Guarantee:
     """The guarantee of a release with this loss: for one unit, for two, and for a household of the declared size.
 
     A concentrated loss states beliefs only with a `failure_probability`; without one they are left out, and said so.
+    What the program took from the records, by its keys (`seen_in_the_data`), is not protected.
     """
     if household_size is not None and household_size < 1:
         raise InvalidLoss(
@@ -324,9 +331,19 @@ def guarantee(
     together = protection.records_together
     return Guarantee(
         **promise(protection),
-        not_protected=_not_protected(protection),
+        not_protected=(*seen_words(seen_in_the_data), *_not_protected(protection)),
         losses=tuple(_group_loss(label, units, loss, units * together, failure_probability) for label, units in groups),
         beliefs=beliefs,
+    )
+
+
+def seen_words(keys: Sequence[str]) -> tuple[str, ...]:
+    """What is said of what a program file took from the records; nothing where it took nothing."""
+    if not keys:
+        return ()
+    return (
+        f"What the program file took from the confidential records: {', '.join(keys)}. Noise does not cover it, and "
+        "it is public with the file. Replace it by a public source before the plan is approved.",
     )
 
 
@@ -424,8 +441,8 @@ def chance(probability: float) -> str:
 def belief_sentence(belief: Belief) -> str:
     """What a prior may become, as a clause: "someone who thought it 1 in 100 likely may come to think it at most …"."""
     return (
-        f"someone who thought it {chance(belief.prior)} likely may come to think it at most {chance(belief.highest)} "
-        f"likely (unrounded, at most {_highest(belief.highest)})"
+        f"someone who thought it {chance(belief.prior)} likely may come to think it at most {at_most(belief.highest)} "
+        "likely"
     )
 
 
@@ -465,8 +482,25 @@ def sentences(
         f"Which of two records{open_still} a given {unit} has: {_odds(attribute)}{_beliefs(attribute, before)}.",
         _own_record(loss, protection, failure_probability),
         f"A test of {question} that accuses {chance(FALSE_POSITIVE_RATE)} of those it should not finds at most "
-        f"{chance(power)} of those it should (unrounded, at most {_highest(power)}).",
+        f"{at_most(power)} of those it should.",
     )
+
+
+def secret_bounds(
+    loss: PrivacyLoss, protection: Protection, *, failure_probability: float | None = None
+) -> tuple[tuple[str, OddsBound], ...]:
+    """Each secret that is protected, in words, with the bound on how far the odds of it can move."""
+    unit, together = protection.unit, protection.records_changing_together or 1
+    asked = (
+        (f"whether a given {unit} is in the file with a given record, or not in it", Secret.IN_OR_OUT, 1),
+        (f"which of two records a given {unit} has", Secret.ATTRIBUTE, together),
+    )
+    neighbors, probability = protection.neighbors, failure_probability
+    found = (
+        (words, odds_bound(loss, secret, neighbors=neighbors, records=records, failure_probability=probability))
+        for words, secret, records in asked
+    )
+    return tuple((words, bound) for words, bound in found if bound.protected)
 
 
 def _in_or_out(
@@ -518,7 +552,8 @@ def _unit(probability: float) -> int:
     return unit
 
 
-def _highest(probability: float) -> str:
-    """The probability in the unit that `chance` uses, with two more digits, rounded up."""
-    exact = Decimal(repr(float(probability))) * _unit(probability)
-    return f"{exact.quantize(Decimal('0.01'), rounding=ROUND_CEILING):,f}"
+def at_most(probability: float) -> str:
+    """A bound on a probability in the unit that `chance` uses, with two more digits, rounded up: "11.23 in 100"."""
+    unit = _unit(probability)
+    exact = (Decimal(repr(float(probability))) * unit).quantize(Decimal("0.01"), rounding=ROUND_CEILING)
+    return f"{f'{exact:,f}'.rstrip('0').rstrip('.')} in {unit:,}"

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from dualmandate.errors import IncompatibleUnits, InvalidFile, InvalidSurvey, InvalidValue, MissingKey
 from dualmandate.population import Units
 from dualmandate.population.currency import checked_currency, currency_of
+from dualmandate.population.shown import cut_line
 from dualmandate.population.units import singular
 from dualmandate.program.file import Document, KeyPath, read_document
 from dualmandate.program.reading import check_unique, validated
@@ -36,6 +37,9 @@ class Survey:
     document: Document
     file: SurveyFile
     units: Units
+
+    def __repr__(self) -> str:
+        return cut_line(f"Survey('{self.name}': {self.file.survey.kind}, in {self.units.currency})")
 
     @property
     def name(self) -> str:

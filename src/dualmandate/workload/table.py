@@ -20,6 +20,7 @@ from dualmandate.errors import InvalidWorkload
 from dualmandate.population import Domain, Grouping
 from dualmandate.population.arrays import Booleans, Integers
 from dualmandate.population.rational import Written, rational_or, written
+from dualmandate.population.shown import one_line
 from dualmandate.workload.factor import (
     LARGEST_INTEGER,
     AllRange,
@@ -51,6 +52,8 @@ class Table:
     axes: tuple[int, ...] | None = None
     grid: Fraction = Fraction(1)  # what one unit of an answer stands for: the grid of a summed number
     tabulation: Tabulation | None = None  # what it came from
+
+    __repr__ = one_line
 
     def __post_init__(self) -> None:
         if self.weight <= 0:

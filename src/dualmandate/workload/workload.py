@@ -17,6 +17,7 @@ from dualmandate.errors import InvalidWorkload, TooLarge
 from dualmandate.population import Domain, Protection
 from dualmandate.population.arrays import Floats
 from dualmandate.population.rational import Written, rational
+from dualmandate.population.shown import cut_line
 from dualmandate.workload.factor import (
     AllRange,
     Dense,
@@ -49,6 +50,10 @@ class Workload:
 
     domain: Domain
     tables: tuple[Table, ...]
+
+    def __repr__(self) -> str:
+        names = ", ".join(f"'{table.name}' {table.query_count:,}" for table in self.tables)
+        return cut_line(f"Workload({self.query_count:,} queries of {self.domain.size:,} cells: {names})")
 
     def __post_init__(self) -> None:
         if not self.tables:

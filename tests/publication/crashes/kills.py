@@ -60,7 +60,7 @@ def publish(folder: Path) -> None:
     fix()
     known = town.the_ledger(folder).releases()
     resumed = ["--resume", known[-1].name] if known else []
-    town.done(folder, "publish", town.PLAN, "--by", "Eve", *resumed)
+    town.done(folder, "publish", town.PLAN, "--unchecked", "--by", "Eve", *resumed)
 
 
 def forked(work: Callable[[], None]) -> int:
@@ -220,7 +220,7 @@ def timed(folder: Path, kills: int, least: int) -> None:
 def refused(folder: Path) -> None:
     """Publish where there is no room: refused, with how to go on where something is under way."""
     fix()
-    status, said = town.typed(folder, "publish", town.PLAN, "--by", "Eve")
+    status, said = town.typed(folder, "publish", town.PLAN, "--unchecked", "--by", "Eve")
     town.assert_silent(said)
     if status == 0:
         return

@@ -43,7 +43,7 @@ import os, sys
 from dualmandate.apps.cli import app
 from dualmandate.apps.output import run
 os.chdir({folder!r})
-sys.exit(run(app, ["publish", "report/plan.json", "--resume", {release!r}, "--by", "Bob"]))
+sys.exit(run(app, ["publish", "report/plan.json", "--unchecked", "--resume", {release!r}, "--by", "Bob"]))
 """
 
 
@@ -67,7 +67,7 @@ def refused(folder: Path, *words: object, code: str) -> dict[str, str]:
 
 def published(folder: Path, *words: object) -> str:
     """The name of the release that publishing made."""
-    town.done(folder, "publish", town.PLAN, "--by", "Eve", *words)
+    town.done(folder, "publish", town.PLAN, "--unchecked", "--by", "Eve", *words)
     return town.the_ledger(folder).releases()[-1].name
 
 
@@ -79,7 +79,7 @@ def interrupted(folder: Path, monkeypatch: pytest.MonkeyPatch, at: str) -> str:
 
     with monkeypatch.context() as patch:
         patch.setattr(publishing, at, lost)
-        refusal = refused(folder, "publish", town.PLAN, "--by", "Eve", code="cannot write")
+        refusal = refused(folder, "publish", town.PLAN, "--unchecked", "--by", "Eve", code="cannot write")
     [release] = town.the_ledger(folder).releases()
     assert f"resume release {release.name}" in refusal["instead"]
     return release.name
@@ -123,7 +123,14 @@ def test_everything_is_on_the_disk_before_the_ledger_says_so(folder: Path, monke
 
 @pytest.mark.slow
 def test_two_publications_at_once_are_one(folder: Path) -> None:
-    command: list[str | Path] = [Path(sys.executable).with_name("dualmandate"), "publish", town.PLAN, "--by", "Eve"]
+    command: list[str | Path] = [
+        Path(sys.executable).with_name("dualmandate"),
+        "publish",
+        town.PLAN,
+        "--unchecked",
+        "--by",
+        "Eve",
+    ]
     pipe = subprocess.PIPE
     both = [subprocess.Popen(command, cwd=folder, stdout=pipe, stderr=pipe, text=True) for _ in range(2)]
     said = ["".join(process.communicate()) for process in both]
@@ -143,7 +150,9 @@ def test_a_release_is_made_by_one_process_at_a_time(folder: Path, monkeypatch: p
     handle = os.open(draft, os.O_RDONLY)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)
-        busy = refused(folder, "publish", town.PLAN, "--resume", release, "--by", "Eve", code="release conflict")
+        busy = refused(
+            folder, "publish", town.PLAN, "--unchecked", "--resume", release, "--by", "Eve", code="release conflict"
+        )
         assert "another process" in busy["what"]
     finally:
         os.close(handle)
@@ -153,7 +162,7 @@ def test_a_release_is_made_by_one_process_at_a_time(folder: Path, monkeypatch: p
 
 def test_publishing_twice_is_refused_and_again_is_a_new_loss(folder: Path) -> None:
     first = published(folder)
-    once = refused(folder, "publish", town.PLAN, "--by", "Eve", code="release conflict")
+    once = refused(folder, "publish", town.PLAN, "--unchecked", "--by", "Eve", code="release conflict")
     assert first in once["what"]
     second = published(folder, "--again")
     assert second != first
@@ -178,7 +187,9 @@ def test_a_release_given_up_for_another_leaves_neither_secret_nor_draft(
     assert ledger.spent(town.ACCOUNT) == 2 * COST
     assert [path.name for path in (folder / town.OUT).iterdir()] == [second]
     assert not list((folder / town.STATE).glob("*.secrets/*"))
-    over = refused(folder, "publish", town.PLAN, "--resume", first, "--by", "Eve", code="release conflict")
+    over = refused(
+        folder, "publish", town.PLAN, "--unchecked", "--resume", first, "--by", "Eve", code="release conflict"
+    )
     assert "is abandoned" in over["what"]
 
 
@@ -188,7 +199,9 @@ def test_a_settled_release_is_left_as_it_is(folder: Path) -> None:
     assert published(folder, "--resume", release) == release
     assert town.contents(folder / town.OUT) == before
     (folder / town.OUT / release / "release.json").write_text("{}", encoding="utf-8")
-    gone = refused(folder, "publish", town.PLAN, "--resume", release, "--by", "Eve", code="release conflict")
+    gone = refused(
+        folder, "publish", town.PLAN, "--unchecked", "--resume", release, "--by", "Eve", code="release conflict"
+    )
     assert "does not hold it" in gone["what"]
 
 
@@ -219,7 +232,7 @@ def test_a_plan_edited_after_approval_is_not_published(folder: Path, part: str, 
             rows["digest"] = _own_digest(rows, load(folder / "program.toml"))
         strategy.write_text(json.dumps(rows), encoding="utf-8")
     plan.write_text(json.dumps(document), encoding="utf-8")
-    refused(folder, "publish", town.PLAN, "--by", "Eve", code=code)
+    refused(folder, "publish", town.PLAN, "--unchecked", "--by", "Eve", code=code)
     assert town.the_ledger(folder).releases() == ()
 
 
@@ -231,7 +244,7 @@ def _own_digest(rows: dict[str, Any], program: Program) -> str:
 def test_a_plan_nobody_approved_is_not_published(folder: Path) -> None:
     shutil.rmtree(folder / town.STATE)
     town.done(folder, "ledger", "open", town.ACCOUNT, "--unit", "person", "--cap", "1", "--by", "Ann")
-    refused(folder, "publish", town.PLAN, "--by", "Eve", code="not approved")
+    refused(folder, "publish", town.PLAN, "--unchecked", "--by", "Eve", code="not approved")
     assert town.the_ledger(folder).spent(town.ACCOUNT) == 0
 
 
@@ -242,7 +255,9 @@ def test_data_changed_between_crash_and_resume_are_refused(folder: Path, monkeyp
     ages = pa.array([town.AGES[0]] * len(whole))
     changed = whole.set_column(whole.column_names.index("age"), "age", ages)
     pq.write_table(changed, folder / town.DATA)
-    other = refused(folder, "publish", town.PLAN, "--resume", release, "--by", "Eve", code="release conflict")
+    other = refused(
+        folder, "publish", town.PLAN, "--unchecked", "--resume", release, "--by", "Eve", code="release conflict"
+    )
     assert "begun on other data" in other["what"]
     assert town.the_ledger(folder).spent(town.ACCOUNT) == COST
     # The same records in another order are the same data.
@@ -262,10 +277,10 @@ def test_whatever_fails_is_resumed_at_one_loss(folder: Path, monkeypatch: pytest
 
 def test_a_source_that_is_gone_is_resumed_when_it_is_back(folder: Path) -> None:
     away = (folder / town.DATA).rename(folder / "other.parquet")
-    refused(folder, "publish", town.PLAN, "--by", "Eve", code="unreadable source")
+    refused(folder, "publish", town.PLAN, "--unchecked", "--by", "Eve", code="unreadable source")
     assert town.the_ledger(folder).releases() == ()
     (folder / town.DATA).write_bytes(away.read_bytes()[:-300])
-    refusal = refused(folder, "publish", town.PLAN, "--by", "Eve", code="unreadable source")
+    refusal = refused(folder, "publish", town.PLAN, "--unchecked", "--by", "Eve", code="unreadable source")
     known = town.the_ledger(folder).releases()
     away.replace(folder / town.DATA)
     if known:  # its loss is spent: whether a file is whole is not known before it is read
@@ -279,18 +294,18 @@ def test_a_ledger_restored_from_a_backup_cannot_spend(folder: Path, tmp_path: Pa
     published(folder)
     # The database alone: its anchor knows more.
     shutil.copy(tmp_path / "backup" / "ledger.sqlite", folder / town.STATE)
-    refused(folder, "publish", town.PLAN, "--again", "--by", "Eve", code="ledger tampered")
+    refused(folder, "publish", town.PLAN, "--unchecked", "--again", "--by", "Eve", code="ledger tampered")
     # Database, anchor and all: the release that was published since knows more.
     shutil.rmtree(folder / town.STATE)
     shutil.copytree(tmp_path / "backup", folder / town.STATE)
     refused(folder, "ledger", "verify", "--anchor", town.OUT, code="ledger tampered")
-    refused(folder, "publish", town.PLAN, "--by", "Eve", code="ledger tampered")
+    refused(folder, "publish", town.PLAN, "--unchecked", "--by", "Eve", code="ledger tampered")
     assert town.the_ledger(folder).releases() == ()
 
 
 @pytest.mark.parametrize("stands", ["a release of another ledger", "a folder of somebody", "a file"])
 def test_what_is_not_this_release_is_not_overwritten(folder: Path, stands: str) -> None:
-    final = folder / town.OUT / "r000003"
+    final = folder / town.OUT / "residents-1"
     if stands == "a release of another ledger":
         published(folder)
         shutil.rmtree(folder / town.STATE)
@@ -303,11 +318,13 @@ def test_what_is_not_this_release_is_not_overwritten(folder: Path, stands: str) 
         final.write_text("mine", encoding="utf-8")
     before = town.contents(folder / town.OUT)
     said = ["--other-ledger", "a test"] if stands == "a release of another ledger" else []
-    refusal = refused(folder, "publish", town.PLAN, "--by", "Eve", *said, code="cannot write")
+    refusal = refused(folder, "publish", town.PLAN, "--unchecked", "--by", "Eve", *said, code="cannot write")
     assert "is not this release" in refusal["what"]
     assert "whose loss is set aside" in refusal["instead"]
     assert town.contents(folder / town.OUT) == before
-    town.done(folder, "publish", town.PLAN, "--by", "Eve", "--resume", "r000003", "--out", "elsewhere")
+    town.done(
+        folder, "publish", town.PLAN, "--unchecked", "--by", "Eve", "--resume", "residents-1", "--out", "elsewhere"
+    )
     assert town.contents(folder / town.OUT) == before
     assert town.the_ledger(folder).spent(town.ACCOUNT) == COST
 
@@ -327,7 +344,7 @@ def test_a_release_in_place_is_held_until_the_ledger_knows(folder: Path, monkeyp
     monkeypatch.setattr(publishing, "_reach", met)
     published(folder)
     assert ["is being made by another process" in words for words in seen] == [True], seen
-    assert [path.name for path in (folder / town.OUT).iterdir()] == ["r000003"]
+    assert [path.name for path in (folder / town.OUT).iterdir()] == ["residents-1"]
 
 
 @pytest.mark.parametrize("harm", ["a table", "release.json", "a file more", "a file less"])
@@ -400,7 +417,7 @@ def test_a_newer_ledger_is_left_alone(folder: Path) -> None:
     connection.commit()
     connection.close()
     before = place.read_bytes()
-    newer = refused(folder, "publish", town.PLAN, "--by", "Eve", code="ledger unavailable")
+    newer = refused(folder, "publish", town.PLAN, "--unchecked", "--by", "Eve", code="ledger unavailable")
     assert "version 7" in newer["what"]
     assert place.read_bytes() == before
     assert not (folder / town.OUT).exists() or not list((folder / town.OUT).iterdir())
@@ -420,7 +437,7 @@ def test_groups_and_purposes_have_their_limits_and_reserves(folder: Path) -> Non
     town.done(folder, "ledger", "open", town.ACCOUNT, "--unit", "person", "--cap", "3/2", *limits, "--by", "Ann")
     town.done(folder, "approve", town.PLAN, "--by", "Ben")
     published(folder, "--for", "group:labs", "--for", "purpose:maps")
-    again = ("publish", town.PLAN, "--again", "--by", "Eve")
+    again = ("publish", town.PLAN, "--unchecked", "--again", "--by", "Eve")
     assert "the group 'labs'" in refused(folder, *again, "--for", "group:labs", code="budget exceeded")["what"]
     assert "the purpose 'maps'" in refused(folder, *again, "--for", "purpose:maps", code="budget exceeded")["what"]
     published(folder, "--again")
@@ -434,7 +451,7 @@ def test_groups_and_purposes_have_their_limits_and_reserves(folder: Path) -> Non
 def test_a_cap_that_is_used_up_stops_the_next(folder: Path) -> None:
     for _ in range(2 * town.CAP):
         last = published(folder, "--again")
-    full = refused(folder, "publish", town.PLAN, "--again", "--by", "Eve", code="budget exceeded")
+    full = refused(folder, "publish", town.PLAN, "--unchecked", "--again", "--by", "Eve", code="budget exceeded")
     assert "the cap of 'residents'" in full["what"]
     assert town.the_ledger(folder).spent(town.ACCOUNT) == town.CAP
     assert (folder / town.OUT / last).is_dir()

@@ -108,13 +108,13 @@ def test_a_ledger_that_goes_away_is_taken_up_when_it_is_back(
     with monkeypatch.context() as patch:
         patch.setattr(publishing, "_reach", reached)
         patch.setattr(publishing, "open_records", opened)
-        status, said = town.typed(folder, "publish", town.PLAN, "--by", "Eve")
+        status, said = town.typed(folder, "publish", town.PLAN, "--unchecked", "--by", "Eve")
     renamed(postgres_server, f"{database}_away", database)
     town.assert_silent(said)
     assert (status, "Traceback" in said) == (2, False), said
     [begun] = ledger.releases()
     assert begun.state.is_active
-    town.done(folder, "publish", town.PLAN, "--by", "Eve", "--resume", begun.name)
+    town.done(folder, "publish", town.PLAN, "--unchecked", "--by", "Eve", "--resume", begun.name)
     [release] = ledger.releases()
     assert (release.state, release.secret_destroyed) == (ReleaseState.SETTLED, True)
     assert ledger.spent(town.ACCOUNT) == COST

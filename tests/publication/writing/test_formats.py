@@ -6,10 +6,13 @@ import csv
 import json
 import subprocess
 import sys
+import time
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
+import openpyxl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -20,9 +23,11 @@ from tests.publication.reading_back import read_csv, read_sdmx
 from dualmandate.errors import InvalidRelease, InvalidRequest
 from dualmandate.mechanism import GAUSSIAN, GEOMETRIC, Noise
 from dualmandate.population import Domain, PrivacyLoss, PrivacyMeasure, Protection
+from dualmandate.population.labels import Labels
 from dualmandate.publication import writing
 from dualmandate.publication.release_spec import ReleaseSpec
 from dualmandate.publication.rules import Rules
+from dualmandate.publication.spreadsheet import Xlsx
 from dualmandate.publication.writing import (
     Csv,
     NoisyRows,
@@ -39,6 +44,7 @@ from dualmandate.publication.writing import (
     read_measurements,
     read_table,
     slug,
+    tidy_sheet,
     values_sheet,
 )
 
@@ -66,15 +72,57 @@ def test_pieces_have_the_labels_of_their_rows(shape: list[int], at_once: int) ->
         np.testing.assert_array_equal(np.concatenate([found[column] for _, found in pieces]), expected)
 
 
+@pytest.fixture
+def labeled(table: PublishedTable) -> PublishedTable:
+    """The sexes in two languages, ages in codes alone."""
+    words = {"": dict(zip(table.labels[0], ("women", "men"), strict=True))}
+    words["fr"] = dict(zip(table.labels[0], ("femmes", "hommes"), strict=True))
+    return replace(table, level_labels=(words, {}))
+
+
+class TestLabels:
+    def test_they_stand_beside_the_codes_and_come_back(self, labeled: PublishedTable, tmp_path: Path) -> None:
+        [path] = Parquet().write(values_sheet(labeled), tmp_path / "t")
+        assert pq.read_schema(path).names == ["sex", "sex_label", "sex_label_fr", "age", "value", "unit"]
+        read = read_table(path)
+        assert read.level_labels == labeled.level_labels
+        assert read.labels == labeled.labels
+        assert read.words[0] == ("women", "men")
+        assert read.words[1] == read.labels[1]
+        [plain] = Csv().write(values_sheet(labeled), tmp_path / "t")
+        heading, first, *_ = plain.read_text(encoding="utf-8").splitlines()
+        assert heading == "sex,sex_label,sex_label_fr,age,value,unit"
+        assert first.split(",")[:3] == [labeled.labels[0][0], "women", "femmes"]
+
+    def test_a_file_whose_labels_were_changed_is_damaged(self, labeled: PublishedTable, tmp_path: Path) -> None:
+        [path] = Parquet().write(values_sheet(labeled), tmp_path / "t")
+        table = pq.read_table(path)
+        other = pa.array(["men"] * table.num_rows).dictionary_encode()
+        pq.write_table(table.set_column(1, "sex_label", other).replace_schema_metadata(table.schema.metadata), path)
+        with pytest.raises(InvalidRelease):
+            read_table(path)
+
+    def test_sdmx_names_codes_by_their_labels(self, labeled: PublishedTable, tmp_path: Path) -> None:
+        _, structure = SdmxCsv().write(values_sheet(labeled), tmp_path / "t")
+        told = structure.read_text(encoding="utf-8")
+        assert ">women<" in told
+        assert ">men<" in told
+
+    def test_a_column_that_has_the_name_of_a_label_column_keeps_it(self, table: PublishedTable, tmp_path: Path) -> None:
+        words: tuple[Labels, ...] = ({"": {level: level.upper() for level in table.labels[0]}}, {})
+        odd = replace(table, columns=("sex", "sex_label"), level_labels=words)
+        assert [text.heading for text in values_sheet(odd).texts] == ["sex", "sex_label_", "sex_label"]
+
+
 class TestParquet:
     def test_columns_have_types(self, table: PublishedTable, tmp_path: Path) -> None:
         [whole] = Parquet().write(values_sheet(table, {"plan digest": "ff00"}), tmp_path / "whole")
         [path] = Parquet().write(estimates_sheet(table, {"plan digest": "ff00"}), tmp_path / "t")
         schema = pq.read_schema(path)
         text = pa.dictionary(pa.int32(), pa.string())
-        assert schema.names == ["sex", "age", "estimate", "standard_error"]
-        assert schema.types == [text, text, pa.float64(), pa.float64()]
-        assert pq.read_schema(whole).types == [text, text, pa.int64()]
+        assert schema.names == ["sex", "age", "estimate", "standard_error", "unit"]
+        assert schema.types == [text, text, pa.float64(), pa.float64(), text]
+        assert pq.read_schema(whole).types == [text, text, pa.int64(), text]
         facts = json.loads(schema.metadata[b"dualmandate"])
         assert facts["label"] == "public"
         assert (facts["name"], facts["unit"], facts["facts"]) == ("by sex and age", "person", {"plan digest": "ff00"})
@@ -171,10 +219,10 @@ class TestCsv:
     def test_it_is_as_rfc_4180_says(self, table: PublishedTable, tmp_path: Path) -> None:
         [path] = Csv().write(values_sheet(table), tmp_path / "t")
         assert path.read_bytes().splitlines(keepends=True)[:4] == [
-            b"sex,age,value\r\n",
-            b"f,young,0\r\n",
-            b"f,old,1\r\n",
-            b'f,"old, very",2\r\n',
+            b"sex,age,value,unit\r\n",
+            b"f,young,0,person\r\n",
+            b"f,old,1,person\r\n",
+            b'f,"old, very",2,person\r\n',
         ]
 
     @settings(max_examples=30)
@@ -198,6 +246,56 @@ class TestCsv:
         np.testing.assert_array_equal(read_csv(path).numbers["value"], np.arange(4))
         [path] = Parquet().write(sheet, tmp_path / "t")
         assert Parquet().read(path).columns == ("value", "value_")
+
+    def test_what_is_counted_stands_beside_every_number(self, tmp_path: Path) -> None:
+        said = 'cost, each person\'s counted up to "100"'
+        sheet = ReleaseSheet("t", "USD", ("unit",), (("x", "y"),), {"value": np.arange(2)}, {"clipped": said})
+        [path] = Csv().write(sheet, tmp_path / "t")
+        with path.open(encoding="utf-8", newline="") as file:
+            assert list(csv.reader(file)) == [
+                ["unit_", "value", "unit", "what_is_counted"],
+                ["x", "0", "USD", said],
+                ["y", "1", "USD", said],
+            ]
+        [path] = Parquet().write(sheet, tmp_path / "t")
+        assert pq.read_table(path).column("what_is_counted").to_pylist() == [said, said]
+
+
+class TestXlsx:
+    def test_a_table_has_its_margins_all_numbers_and_notes(self, labeled: PublishedTable, tmp_path: Path) -> None:
+        [path] = Xlsx(("for print",)).write(tidy_sheet(labeled), tmp_path / "t")
+        book = openpyxl.load_workbook(path)
+        shown = list(book["Table"].iter_rows(values_only=True))
+        assert shown[0] == ("sex", *labeled.labels[1], "Total")
+        assert shown[1] == ("women", 0, 1, 2, 3)
+        assert shown[3] == ("Total", 3, 5, 7, 15)
+        rows = list(book["All numbers"].iter_rows(values_only=True))
+        assert rows[0] == tuple(read_names(tidy_sheet(labeled)))
+        assert len(rows) == 7
+        assert [each[0] for each in book["Notes"].iter_rows(values_only=True)] == [labeled.name, "for print"]
+
+    def test_equal_sheets_give_equal_bytes_at_any_time(
+        self, labeled: PublishedTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        [first] = Xlsx(("n",)).write(tidy_sheet(labeled), tmp_path / "first")
+        monkeypatch.setenv("TZ", "Asia/Kathmandu")
+        time.tzset()
+        time.sleep(2.1)  # a zip file counts time in steps of two seconds
+        [second] = Xlsx(("n",)).write(tidy_sheet(labeled), tmp_path / "second")
+        assert first.read_bytes() == second.read_bytes()
+
+    def test_no_level_becomes_a_formula_and_no_number_is_left_out(self, tmp_path: Path) -> None:
+        numbers = {"estimate": np.array([1.5, np.nan]), "standard_error": np.array([np.inf, 2.0])}
+        sheet = ReleaseSheet("r", "share", ("a",), (("=1+1", "https://x.y"),), numbers)
+        [path] = Xlsx().write(sheet, tmp_path / "t")
+        shown = list(openpyxl.load_workbook(path)["All numbers"].iter_rows(values_only=True))
+        assert shown[1:] == [("=1+1", 1.5, None, "share"), ("https://x.y", None, 2, "share")]
+        assert openpyxl.load_workbook(path)["All numbers"]["A2"].data_type != "f"
+        assert len(list(openpyxl.load_workbook(path)["Table"].iter_rows())) == 3  # shares have no total
+
+
+def read_names(sheet: ReleaseSheet) -> list[str]:
+    return [*(text.heading for text in sheet.texts), *sheet.numbers, "unit"]
 
 
 class TestSdmx:

@@ -56,7 +56,7 @@ def test_the_finding_is_what_the_better_technology_saves(title_i: Any, units: An
     [area] = [mark["data"]["values"] for mark in marks if mark["mark"]["type"] == "area"]
     assert all(row["least"] == pytest.approx(0.3 * laplace(row["loss"])) for row in area)
     texts = {mark["data"]["values"][0]["text"] for mark in marks if mark["mark"]["type"] == "text"}
-    assert {"saves $48.83 billion", "no strategy with this noise errs less", "ε = 2.5276"} <= texts
+    assert {"saves USD 48.83 billion", "no strategy with this noise errs less", "ε = 2.5276"} <= texts
 
 
 def test_a_technology_that_is_beaten_says_what_would_be_saved(title_i: Any) -> None:

@@ -239,4 +239,4 @@ def test_charges_are_drawn_with_their_sign(three: SocialChoices, units: Any) -> 
     marks = [mark for mark in units(charges(three)) if mark["name"] == "taxes"]
     assert [row["tax"] for row in marks[0]["data"]["values"]] == pytest.approx([1.806438, 0.011907, 2.644147], abs=1e-6)
     words = [row["text"] for mark in units(charges(three)) for row in mark["data"]["values"] if "text" in row]
-    assert any(text.startswith("state agencies that use the counts: receives $11.01") for text in words)
+    assert any(text.startswith("state agencies that use the counts: receives USD 11.01") for text in words)

@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualmandate.audit.claims.checks import (
-    CLAIMED,
     DRAWS,
     LEVEL,
     TIE,
@@ -34,7 +33,7 @@ from dualmandate.audit.claims.checks import (
     own_law,
     pmf_ratio,
 )
-from dualmandate.audit.finding import Baseline, Finding, Range, Rate, proved_share
+from dualmandate.audit.finding import CLAIMED, Baseline, Finding, Range, Rate, proved_share
 from dualmandate.audit.options import Effort, generator
 from dualmandate.mechanism import Noise
 from dualmandate.population import PrivacyLoss, PrivacyMeasure

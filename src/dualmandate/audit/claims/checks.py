@@ -23,7 +23,7 @@ from typing import Any, Literal, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.audit.finding import Baseline, Finding, Range, Rate, proved_share
+from dualmandate.audit.finding import CLAIMED, Baseline, Finding, Range, Rate, proved_share
 from dualmandate.audit.options import generator
 from dualmandate.errors import InvalidRequest
 from dualmandate.mechanism import DiscreteGaussian, Geometric
@@ -42,7 +42,6 @@ DRAWS = 20_000
 LEVEL = 1 - 1e-6  # Of what is said to be above a claim: an honest mechanism is accused once in a million audits.
 FAILURE_PROBABILITY = 1e-6  # A ρ is compared as an ε at this δ.
 EQUAL = 1e-9  # Differences within this share of the spread of outputs are the same.
-CLAIMED = "what the claim allows"
 KEY = b"draws of a mechanism that is audited"
 
 

@@ -32,6 +32,7 @@ from dualmandate.errors import InvalidRequest
 from dualmandate.population import PrivacyLoss, PrivacyMeasure, Protection
 from dualmandate.population.arrays import Floats, Integers
 from dualmandate.population.loss import epsilon_at, rho_at
+from dualmandate.population.wording import percent
 from dualmandate.workload import Workload
 
 FALSE_POSITIVE_RATES = (0.001, 0.01, 0.05, 0.1, 0.25)
@@ -216,7 +217,8 @@ class MembershipAttack:
         bound = point.allowed(target.epsilon, target.failure_probability)
         return Finding(
             attack=self.name,
-            claim=f"true-positive rate of the {test} test of membership, over draws of {target.name}; "
+            claim=f"true-positive rate of the {test} test of membership at a false-positive rate of "
+            f"{percent(point.false_positive_rate.value)}, over draws of {target.name}; "
             f"{'ABOVE' if above else 'not above'} {allowed}",
             success=point.true_positive_rate,
             baselines=(

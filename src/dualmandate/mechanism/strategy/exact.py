@@ -24,6 +24,7 @@ from dualmandate.mechanism.strategy.partitions import IntegerPartitions
 from dualmandate.mechanism.strategy.workload_blocks import Key, WorkloadBlock, require_memory, same_groups
 from dualmandate.population import Neighbors, Protection
 from dualmandate.population.arrays import Floats, Indices, Integers
+from dualmandate.population.shown import one_line
 from dualmandate.workload import Sensitivity, Table, Workload
 from dualmandate.workload.sensitivity import Norm
 
@@ -44,6 +45,8 @@ class ExactStrategy:
     norm: Norm
     parts: tuple[ExactBlock, ...]
     values: dict[str, Fraction]  # of each table's accuracy
+
+    __repr__ = one_line
 
     @property
     def power(self) -> int:

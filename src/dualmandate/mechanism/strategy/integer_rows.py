@@ -30,6 +30,7 @@ from dualmandate.mechanism.strategy.workload_blocks import (
     squared_lengths,
 )
 from dualmandate.population.arrays import Booleans, Floats, Indices, Integers
+from dualmandate.population.shown import one_line
 from dualmandate.workload.factor import LARGEST_INTEGER, Numbers
 from dualmandate.workload.sensitivity import Norm
 
@@ -50,6 +51,8 @@ class OptimalRows:
     rows: Floats
     inverse: Floats
 
+    __repr__ = one_line
+
 
 @dataclass(frozen=True, eq=False)
 class Residuals:
@@ -58,6 +61,8 @@ class Residuals:
     part: WorkloadBlock
     measurements: dict[Sector, OptimalRows]  # rows over the orbits of each sector that are measured
     words: str
+
+    __repr__ = one_line
 
     def sensitivity(self, norm: Norm) -> float:
         """The largest column norm ΔA; L1 only where nothing is exchangeable, for differences have many signs."""
@@ -186,6 +191,8 @@ class IntegerSector:
     weights: tuple[Fraction, ...]  # w > 0, one a row, over powers of two
     inverse: Floats
 
+    __repr__ = one_line
+
     @cached_property
     def exponent(self) -> int:
         """The least t for which every 2^t·w is a whole number."""
@@ -214,6 +221,8 @@ class IntegerRows:
     words: str
     sectors: dict[Sector, IntegerSector]
     bits: int = 0  # to which rows with unequal entries were rounded; 0: there are none
+
+    __repr__ = one_line
 
     @property
     def rows(self) -> int:

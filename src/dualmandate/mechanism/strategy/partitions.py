@@ -29,6 +29,7 @@ from dualmandate.mechanism.strategy.workload_blocks import (
     squared_lengths,
 )
 from dualmandate.population.arrays import Booleans, Floats, Indices, Integers
+from dualmandate.population.shown import one_line
 from dualmandate.workload import Factor, Groups, Identity, Total
 from dualmandate.workload.factor import AllRange, Prefix
 from dualmandate.workload.levels import column_classes
@@ -220,6 +221,8 @@ class Layout:
     scales: Floats  # the entry of an orbit in the row of its group: √m where m levels are counted together
     starts: Indices  # the first group of each table, and the number of all groups
 
+    __repr__ = one_line
+
     @classmethod
     def of(cls, part: WorkloadBlock, tables: Sequence[Grouping]) -> Layout:
         orbits = part.possible_orbits
@@ -274,6 +277,8 @@ class GroupStack:
     groupings: tuple[Grouping, ...]
     weights: tuple[Floats, ...]  # by groups of each attribute's coding, one array a table
     words: str
+
+    __repr__ = one_line
 
     @cached_property
     def rows(self) -> int:
@@ -402,6 +407,8 @@ class IntegerPartitions(GroupStack):
     that it moves the rows by Σ_t w_t, and a record that changes its cell by the weights of both cells in the tables in
     which their rows differ.
     """
+
+    __repr__ = one_line
 
     @cached_property
     def _distinct(self) -> Floats:

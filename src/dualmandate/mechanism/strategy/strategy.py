@@ -40,6 +40,7 @@ from dualmandate.mechanism.strategy.workload_blocks import (
 )
 from dualmandate.population import Domain, Neighbors, Protection
 from dualmandate.population.arrays import Floats
+from dualmandate.population.shown import cut_line
 from dualmandate.population.wording import percent
 from dualmandate.workload import Workload
 from dualmandate.workload.sensitivity import Norm
@@ -55,7 +56,9 @@ TIE = 1e-9  # relative difference of errors below which the first of two strateg
 MISSED = 1e-7  # relative, of the queries, that rounding may leave unmeasured
 _ROUNDING = 1e-11  # of the largest singular value, below which a direction is not measured
 BOUND_TOLERANCE = 1e-2  # of the dual problem where it only gives a bound
-_GAUSSIAN_BOUND = "the dual of the matrix mechanism for gaussian noise; it holds for every matrix mechanism"
+_GAUSSIAN_BOUND = (
+    "the dual of the matrix mechanism for gaussian noise; it holds for every matrix mechanism, with continuous noise"
+)
 _LAPLACE_BOUND = (
     "the dual of the matrix mechanism for the L2 norm, which an L1 sensitivity is never below; "
     "it holds for every matrix mechanism with laplace noise"
@@ -79,6 +82,12 @@ class Strategy:
     lower_bound: float
     bound: str  # which bound, and for which class of mechanisms
     measurements: tuple[Residuals | GroupStack, ...]
+
+    def __repr__(self) -> str:
+        return cut_line(
+            f"Strategy(of {self.workload.query_count:,} queries with {self.noise} noise, error coefficient "
+            f"{self.found_error:.6g} for one record, lower bound {self.lower_bound:.6g})"
+        )
 
     @property
     def norm(self) -> Norm:
@@ -108,8 +117,9 @@ class Strategy:
             return f"optimal: equal to the bound ({self.bound})"
         if self.noise == "gaussian":
             return f"at most {percent(ratio)} above the best possible ({self.bound})"
+        far = f"{1.0 + ratio:.3g} times" if ratio >= 0.1 else f"{percent(ratio)} above"
         return (
-            f"{1.0 + ratio:.3g} times a lower bound that is not known to be reached with laplace noise ({self.bound}); "
+            f"{far} a lower bound that is not known to be reached with laplace noise ({self.bound}); "
             "a better strategy may exist"
         )
 

@@ -27,6 +27,7 @@ from dualmandate.mechanism.strategy.axes import Axis, axis_of, ends_of, with_zer
 from dualmandate.population import Domain, Neighbors, Protection
 from dualmandate.population.arrays import Booleans, Floats, Indices, Integers
 from dualmandate.population.protection import group_labels, steps
+from dualmandate.population.shown import one_line
 from dualmandate.workload import Factor, Groups, Total, Workload
 from dualmandate.workload.factor import LARGEST_DENSE, Numbers, affordable
 from dualmandate.workload.levels import column_classes, row_ids
@@ -117,6 +118,8 @@ class WorkloadBlock:
     squared_weights: dict[Key, float]
     possible: Booleans | None = None  # merged cells that can occur, in the merged shape; None: all
     public: tuple[Factors, ...] = ()  # tables that are known exactly without being measured
+
+    __repr__ = one_line
 
     @property
     def merged_shape(self) -> tuple[int, ...]:

@@ -29,7 +29,14 @@ from dualmandate.population.arrays import Integers
 from dualmandate.publication.consistency.estimates import Weights
 from dualmandate.publication.measuring import by_table, fingerprint_of, noise_key, published
 from dualmandate.publication.nested_tables import NestedTable, NestedTables, all_variances, nest_together
-from dualmandate.publication.post_processing import NESTED, PostProcessed, nest_effects, published_place, too_long
+from dualmandate.publication.post_processing import (
+    NESTED,
+    NOT_SIMULATED,
+    PostProcessed,
+    nest_effects,
+    published_place,
+    too_long,
+)
 from dualmandate.publication.release_spec import Group, ReleaseSpec
 from dualmandate.publication.sources import Source
 from dualmandate.publication.spark.noise_blocks import PIECES, Counting, Kernel, measured, packed
@@ -263,8 +270,8 @@ class ClusterMeasurements:
                     yield published_place(order, nest, place, found=estimates, counts=counts)
 
         try:
-            effects = nest_effects(order, nest, self._leaves(below)) if simulated else ()
-            yield PostProcessed(tables(), NESTED, together=True, effects=effects)
+            seen = nest_effects(order, nest, self._leaves(below)) if simulated else NOT_SIMULATED
+            yield PostProcessed(tables(), NESTED, together=True, effects=seen.effects, reaches=seen.reaches)
         finally:
             below.unpersist()
 

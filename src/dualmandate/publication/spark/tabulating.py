@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dualmandate.errors import UnreadableSource
 from dualmandate.population.arrays import Integers
+from dualmandate.publication.checking import Value, count_of_marks, count_values, marks
 from dualmandate.publication.csv_lines import csv_layout
 from dualmandate.publication.sources import (
     CsvFile,
@@ -26,7 +27,8 @@ from dualmandate.publication.sources import (
     offered,
 )
 from dualmandate.publication.spark.session import Batches, gathered, map_batches, partitions, quiet, running_session
-from dualmandate.publication.tabulating import Counted, TabulationSpec, counted, marks, records_sql
+from dualmandate.publication.states import WORDS, row_sums
+from dualmandate.publication.tabulating import Counted, TabulationSpec, counted, records_sql
 from dualmandate.publication.unreadable import UNREADABLE, cleaned, cleaned_schema
 from dualmandate.publication.wall import connected
 
@@ -98,7 +100,7 @@ def counted_cells(session: SparkSession, records: DataFrame, spec: TabulationSpe
     return parts.groupBy("cell").agg(sql.sum("records").alias("records"))
 
 
-def _of_part(batches: Batches, work: Callable[[SourceColumns, DuckDBPyConnection], dict[str, Integers]]) -> Batches:
+def _of_part(batches: Batches, work: Callable[[SourceColumns, DuckDBPyConnection], dict[str, Any]]) -> Batches:
     """What is found in one part's records, which an engine of its own reads; nothing in a part without any."""
     import pyarrow
 
@@ -111,8 +113,8 @@ def _of_part(batches: Batches, work: Callable[[SourceColumns, DuckDBPyConnection
     yield pyarrow.record_batch(found)
 
 
-def check_table(source: SparkTable, spec: TabulationSpec) -> list[int]:
-    """The sums of a check over all parts."""
+def check_table(source: SparkTable, spec: TabulationSpec, *, most: int) -> tuple[list[int], list[Value]]:
+    """The sums of a check over all parts, and the most frequent values that are outside."""
     session = running_session()
     asked = session.sparkContext.broadcast(spec)
 
@@ -125,9 +127,59 @@ def check_table(source: SparkTable, spec: TabulationSpec) -> list[int]:
 
     parts = _together(session, records(session, source, spec), spec, alike=True)
     found = gathered(map_batches(parts, kernel, "place long, number long", name=source.table))
-    sums = np.zeros(2 * len(spec.domain.attributes) + 6, dtype=np.int64)
+    sums = np.zeros(count_of_marks(spec), dtype=np.int64)
     np.add.at(sums, found.column("place").to_numpy(), found.column("number").to_numpy())
-    return [int(number) for number in sums]
+    return [int(number) for number in sums], _values(session, source, spec, most)
+
+
+def _values(session: SparkSession, source: SparkTable, spec: TabulationSpec, most: int) -> list[Value]:
+    """The most frequent values that are outside: counted in each part, added up and ranked on the cluster."""
+    import pyarrow
+    import pyspark.sql.functions as sql
+    from pyspark.sql import Window
+
+    asked = session.sparkContext.broadcast(spec)
+
+    def outside(offer: SourceColumns, connection: DuckDBPyConnection) -> dict[str, Any]:
+        count_values(offer, asked.value, connection)
+        names = ("place", "value", "records")
+        rows = connection.execute(f"SELECT {', '.join(names)} FROM outside").fetchall()
+        columns = zip(*rows, strict=True) if rows else ((), (), ())
+        kinds = {"place": pyarrow.int64(), "value": pyarrow.string(), "records": pyarrow.int64()}
+        return {name: pyarrow.array(list(column), kinds[name]) for name, column in zip(names, columns, strict=True)}
+
+    def kernel(batches: Batches) -> Batches:
+        return _of_part(batches, outside)
+
+    schema = "place long, value string, records long"
+    parts = map_batches(records(session, source, spec), kernel, schema, name=source.table)
+    values = parts.groupBy("place", "value").agg(sql.sum("records").alias("records"))
+    of_place = Window.partitionBy("place")
+    ranked = values.withColumn("distinct_values", sql.count("*").over(of_place)).withColumn(
+        "rank", sql.row_number().over(of_place.orderBy(sql.desc("records"), "value"))
+    )
+    kept = gathered(ranked.where(sql.col("rank") <= most).orderBy("place", "rank"))
+    columns = [kept.column(name).to_pylist() for name in ("place", "value", "records", "distinct_values")]
+    return list(zip(*columns, strict=True))
+
+
+def row_sums_of_table(source: SparkTable, spec: TabulationSpec, *, key: bytes) -> list[int]:
+    """How many records a table has, and the sums of the words of their HMACs, added up over its parts."""
+    session = running_session()
+
+    def summed(offer: SourceColumns, connection: DuckDBPyConnection) -> dict[str, Integers]:
+        numbers = np.array(row_sums(offer, spec_columns, connection, key=key), dtype=np.int64)
+        return {"place": np.arange(len(numbers)), "number": numbers}
+
+    def kernel(batches: Batches) -> Batches:
+        return _of_part(batches, summed)
+
+    spec_columns = spec.columns
+    found = gathered(map_batches(records(session, source, spec), kernel, "place long, number long", name=source.table))
+    sums = [0] * (1 + WORDS)
+    for place, number in zip(found.column("place").to_pylist(), found.column("number").to_pylist(), strict=True):
+        sums[place] += number
+    return sums
 
 
 def records(session: SparkSession, source: Readable, spec: TabulationSpec) -> DataFrame:

@@ -13,6 +13,7 @@ from dualmandate.report.documents.document import (
     CurrencyName,
     DocumentModel,
     IfAny,
+    Internal,
     NotNegative,
     Number,
     Plain,
@@ -162,6 +163,30 @@ class InitDocument(DocumentModel):
     files: tuple[Text, ...] = Field(description="What was written.")
     project: Text = Field(description="The folder of its project file.")
     next: Text = Field(description="The command to type next.")
+
+
+class DraftDocument(Internal):
+    """A program folder that was just drafted from the curator's own records."""
+
+    schema_: Schema[Literal["draft/1"]]
+    name: Text = Field(description="What the program is called.")
+    directory: Text = Field(description="Where it lies.")
+    files: tuple[Text, ...] = Field(description="What was written.")
+    project: Text = Field(description="The folder of its project file.")
+    seen_in_the_data: tuple[Text, ...] = Field(description="The keys under [population] that are marked so.")
+    left_out: tuple[Text, ...] = Field(description="Columns that are no attributes.")
+    next: Text = Field(description="The command to type next.")
+
+
+class IndexDocument(DocumentModel):
+    """The page of a project, and what it links."""
+
+    schema_: Schema[Literal["index/1"]]
+    page: Text = Field(description="Where it lies.")
+    plans: Count = Field(description="How many plans it links.")
+    releases: Count = Field(description="How many releases.")
+    audits: Count = Field(description="How many public audits.")
+    accounts: Count = Field(description="Of how many accounts it says what is left.")
 
 
 class DemoDocument(DocumentModel):

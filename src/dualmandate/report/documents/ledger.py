@@ -36,7 +36,7 @@ from dualmandate.report.documents.document import (
 
 if TYPE_CHECKING:
     from dualmandate.ledger import Account
-    from dualmandate.publication.tabulating import CheckReport
+    from dualmandate.publication.checking import CheckReport
 
 
 SignedWith = Annotated[
@@ -103,6 +103,7 @@ class ApprovalPart(DocumentModel):
     loss: Loss
     unit: Text = Field(description="Whose loss that is.")
     by: Text = Field(description="Who approved it.")
+    seen_in_the_data: IfAny[Several[Text]] = Field(None, description="Accepted although it was seen in the data.")
     signed_with: SignedWith
     recorded_at: Time
 
@@ -133,6 +134,8 @@ class LedgerReleasePart(DocumentModel):
     reserved_at: Time
     secret_destroyed: Whether = Field(description="Whether the secret of its noise is gone.")
     beside: OtherLedgersPart | None = Field(None, description="Other ledgers that had spent from the same data.")
+    number: Count = Field(description="Of the account's releases, from 1; one that was given up keeps its number.")
+    unchecked: Whether = Field(description="Whether it was published without a check of its records.")
 
 
 class StatementPart(BalancePart):
@@ -149,6 +152,7 @@ class EventPart(DocumentModel):
     kind: Literal[
         "account opened",
         "approved",
+        "checked",
         "reserved",
         "canceled",
         "opened",
@@ -298,6 +302,7 @@ class ApprovalDocument(Internal):
     loss: Loss
     unit: Text = Field(description="Whose loss that is.")
     by: Text = Field(description="Who approved it.")
+    seen_in_the_data: IfAny[Several[Text]] = Field(None, description="Accepted although it was seen in the data.")
     signed_with: SignedWith
     currency: CurrencyName
     cost: Amount
@@ -325,6 +330,13 @@ class MeasuredGroupPart(DocumentModel):
     noises: tuple[NoisePart, ...]
 
 
+class IntervalWordsPart(DocumentModel):
+    """How intervals were made, or why there are none, in words."""
+
+    estimates: Text = Field(description="Those of the estimates.")
+    values: Text = Field(description="Those of the whole numbers.")
+
+
 class PublishedTablePart(DocumentModel):
     """A table, and the files that hold it."""
 
@@ -334,9 +346,13 @@ class PublishedTablePart(DocumentModel):
     columns: tuple[Text, ...] = Field(description="What it is broken down by.")
     cells: Count = Field(description="How many numbers it has.")
     exact: Whether = Field(description="Whether it is published without noise.")
-    estimates: Text = Field(description="The file of its unbiased estimates.")
-    parquet: IfAny[Text] = Field(None, description="The file of its whole numbers.")
+    estimates: Text = Field(description="The file of its unbiased estimates, which holds its whole numbers, too.")
+    parquet: IfAny[Text] = Field(None, description="All its numbers and intervals, one row a number.")
     csv: IfAny[Text] = Field(None, description="The same as CSV.")
+    xlsx: IfAny[Text] = Field(
+        None, description="The same as a workbook, with totals and notes, where it is not too large."
+    )
+    intervals: IfAny[IntervalWordsPart] = Field(None, description="How its intervals were made, or why there are none.")
     sdmx_csv: IfAny[Text] = Field(None, alias="sdmx-csv", description="The same as SDMX-CSV.")
     sdmx_ml: IfAny[Text] = Field(None, alias="sdmx-ml", description="The same as SDMX-ML.")
 
@@ -356,6 +372,7 @@ class PublishedRatioPart(DocumentModel):
     )
     parquet: Text = Field(description="The file of its numbers.")
     csv: IfAny[Text] = Field(None, description="The same as CSV.")
+    xlsx: IfAny[Text] = Field(None, description="The same as a workbook, where it is not too large.")
     sdmx_csv: IfAny[Text] = Field(None, alias="sdmx-csv", description="The same as SDMX-CSV.")
     sdmx_ml: IfAny[Text] = Field(None, alias="sdmx-ml", description="The same as SDMX-ML.")
 
@@ -403,7 +420,7 @@ class ReleaseDocument(Public):
     plan_digest: Digest
     account: Text = Field(description="That paid for it.")
     unit: Text = Field(description="Who is protected.")
-    snapshot: Text = Field(description="The data that it is made of, by name.")
+    snapshot: Text = Field(description="Tells the data that it is made of from others, and not their name.")
     reserved_at: Text = Field(description="When its loss was reserved, UTC.")
     loss: LossPart
     description: Text | None = Field(description="As in the program file.")
@@ -413,6 +430,9 @@ class ReleaseDocument(Public):
     failure_probability: Exact | None = Field(description="δ; null where the mechanism has none.")
     program_file: Text = Field(description="The program, among the files.")
     bounds: IfAny[dict[str, Text]] = Field(None, description="Upper bounds that the plan chose, exactly, by attribute.")
+    seen_in_the_data: IfAny[Several[Text]] = Field(
+        None, description="What the program file took from the records, by its key: not covered by the guarantee."
+    )
     engine: Text = Field(description="What counted the records.")
     groups: tuple[MeasuredGroupPart, ...]
     tables: tuple[PublishedTablePart, ...]
@@ -426,6 +446,9 @@ class ReleaseDocument(Public):
     )
     other_ledgers: IfAny[OtherLedgersPart] = None
     signatures: IfAny[SignaturesPart] = None
+    unchecked: IfAny[Literal[True]] = Field(
+        None, description="Said where nobody had checked the records, as they were, against the program."
+    )
     ledger_head: HeadPart
     files: dict[str, Digest] = Field(description="SHA-256 of every other file, by its path.")
 
@@ -448,6 +471,14 @@ class PublicationDocument(Internal):
     anchored: Whether = Field(description="Whether an anchor beside the data, or a second place, knows of it.")
 
 
+class OutsideValuePart(DocumentModel):
+    """A value that is no level of its attribute."""
+
+    value: Text = Field(description="As it stands in the records; a long one is cut.")
+    records: Count = Field(description="In how many of them.")
+    note: Text | None = Field(description="What may have been meant, where something is like it.")
+
+
 class CheckedAttributePart(DocumentModel):
     """What was found in one attribute of the records."""
 
@@ -455,14 +486,20 @@ class CheckedAttributePart(DocumentModel):
     outside_rule: Literal["drop", "clamp", "missing", "refuse"] = Field(description="What becomes of them.")
     null: Whole = Field(description="Records without a value.")
     null_rule: Literal["drop", "missing", "refuse"] = Field(description="What becomes of them.")
+    below: Whole = Field(description="Records with a number below the lower bound.")
+    above: Whole = Field(description="Records with a number above the upper bound.")
+    distinct: Whole = Field(description="How many different values are outside.")
+    values: tuple[OutsideValuePart, ...] = Field(description="The most frequent of them.")
 
 
-class TabulateCheckDocument(DocumentModel):
-    """Confidential: what a check counted in a program's records, without noise."""
+class CheckDocument(DocumentModel):
+    """Confidential: what a check found in a program's records, without noise, values included."""
 
-    schema_: Schema[Literal["tabulate-check/1"]]
+    schema_: Schema[Literal["check/1"]]
     label: Literal["confidential"] = Field(description="Whom it is for: nobody outside the wall.")
+    program: Text = Field(description="The name of the program.")
     source: Text = Field(description="Where the records lie.")
+    recorded: Whether = Field(description="Whether a ledger knows now that records in this state were checked.")
     records_read: Whole = Field(description="How many there are.")
     unreadable: Whole = Field(description="Records with a value that could not be read; it is one that is not there.")
     attributes: dict[str, CheckedAttributePart]
@@ -475,18 +512,24 @@ class TabulateCheckDocument(DocumentModel):
     repeated: Whole = Field(
         description="Duplicates, like an earlier record in every attribute; where units have no identifier."
     )
+    units: Whole = Field(description="Units that are identified.")
+    several: Whole = Field(description="Those of them with more than one record.")
+    dropped: Whole = Field(description="Records that are in no table, for whatever reason.")
     refused: tuple[Text, ...] = Field(description="Attributes that a check was to refuse, and did.")
 
 
-def check_document(report: CheckReport) -> dict[str, Any]:
+def check_document(report: CheckReport, program: str, *, recorded: bool) -> dict[str, Any]:
     """What a curator's check found, as JSON; as confidential as the records."""
     found, rules = report.findings, {each.name: report.rules.of(each) for each in report.domain.attributes}
+    counts = ("outside", "null", "below", "above", "distinct")
     attributes = {
         name: CheckedAttributePart.made_of(
-            outside=found.outside[name], outside_rule=rule.outside, null=found.null[name], null_rule=rule.null
+            outside_rule=rule.outside,
+            null_rule=rule.null,
+            values=[OutsideValuePart.made_of(each) for each in found.values[name]],
+            **{each: getattr(found, each)[name] for each in counts},
         )
         for name, rule in rules.items()
     }
-    return TabulateCheckDocument.made_of(
-        report, found, report.rules, report.protection, attributes=attributes
-    ).as_json()
+    said = {"attributes": attributes, "program": program, "recorded": recorded}
+    return CheckDocument.made_of(report, found, report.rules, report.protection, **said).as_json()

@@ -75,7 +75,11 @@ class ProgramPart(DocumentModel):
     currency: Text = Field("USD", description="Of all money in this document: a code of ISO 4217.")
     time_base: Text | None = Field(None, description="Over what time all money runs; null where no amount says.")
     horizon: HorizonPart | None = Field(None, description="Where yearly amounts count as what they are worth today.")
+    seen_in_the_data: tuple[Text, ...] = Field(
+        (), description="What the program file took from the records, by its key; the guarantee does not cover it."
+    )
     digest: Digest = Field(description="SHA-256 over what the program file says.")
+    file: IfAny[Text] = Field(None, description="Where the program file lies, from the folder of the plan.")
 
 
 class ChosenPart(DocumentModel):
@@ -866,6 +870,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
             currency=program.units.currency,
             time_base=program.timing.time_base,
             horizon=program.timing.horizon,
+            seen_in_the_data=program.file.population.seen_in_the_data,
             digest=digest_of(plan.exact["program"]),
         ),
         why_study=study_words(plan.technology.noise) if plan.study else None,

@@ -44,6 +44,7 @@ TIE = 1e-9  # relative difference of losses below which the earlier technology i
 SAVING_REACH = 4.0  # from a quarter of the chosen loss to four times it
 FARTHEST = 1e4  # times the cost at the choice, up and down: the edges
 ALIKE = 1e-4  # share of a cost that is no saving
+MOST_SHARE_LEFT = 0.9  # a bound further below than this says nothing to a reader
 
 
 def consequences(choice: Choice, half_widths: Mapping[str, float] | None = None) -> Figure:
@@ -97,7 +98,7 @@ def consequences(choice: Choice, half_widths: Mapping[str, float] | None = None)
             Column("query_count", "published numbers", "exact"),
             Column("unit", "counted in", "text"),
             Column("root_mean_squared_error", "typical error (RMSE)"),
-            Column("half_width", "95 % within ±"),
+            Column("half_width", "margin of error, 95 %"),
             Column("root_mean_squared_consequence", "typical consequence of one error", choice.currency),
             Column("data_loss", "cost of all errors to society", choice.currency),
         ),
@@ -125,7 +126,7 @@ def _panel(rows: Sequence[Row], unit: str, currency: str, *, width: int, place: 
         if typical[i] == row["half_width"] == 0:
             numbers = "exact: no noise reaches it"
         elif isinstance(row["root_mean_squared_consequence"], float):
-            numbers += f" · {money(row['root_mean_squared_consequence'], currency, short=True)}"
+            numbers += f" · {money(row['root_mean_squared_consequence'], currency)}"
         space = width - 40 - (LETTER * len(numbers) + 20 if roomy else 0)
         name = textwrap.shorten(str(row["table"]), max(10, int(space / LETTER)), placeholder="…")
         marks.append(plane.words(low, i + 0.3, name, shift=(0, -4)))
@@ -211,7 +212,7 @@ def technologies(
             Ruler("↑ cost of errors, times that of the best", bottom, highest, log=True, labels=times),
         )
         return layered(
-            plane.vertical(choice.epsilon, color=LIGHT.quiet, dash=(2, 4)),
+            plane.upright(choice.epsilon, [(1.0, highest)], color=LIGHT.quiet),  # not through the words below
             plane.words(choice.epsilon, highest, loss, align="right", shift=(-6, 6)),
             *_ribbon(plane, rows, colors),
             *(
@@ -338,6 +339,8 @@ def strategies(
         found = [row[key] for row in rows for key in drawn]
         bottom = max(min(found), at_choice[used] / FARTHEST) / 1.6
         top = min(max(found), at_choice[used] * FARTHEST)
+        if least is not None and roomy:  # the words in the corner stand below the curve
+            bottom = min(bottom, min(found) * (min(found) / top) ** 0.1)
         low, high = rows[0]["loss"], rows[-1]["loss"]
         plane = Plane(
             Ruler(f"privacy loss {letter}", low, high * (high / low) ** (room / (width - 60 - room)), log=True),
@@ -392,12 +395,12 @@ def _gain(at_choice: Mapping[str, float], used: str, currency: str) -> _Gain | N
     naive, cost = next(iter(at_choice.items())), at_choice[used]
     name, least = min(at_choice.items(), key=lambda item: item[1])
     if least <= cost * (1 - ALIKE):
-        label, saved = (f"would save {money(cost - least, currency, short=short)}" for short in (True, False))
-        return _Gain(cost, least, label, f"{name} {saved}: errors would cost {percent(1 - least / cost)} less")
+        saved = f"would save {money(cost - least, currency)}"
+        return _Gain(cost, least, saved, f"{name} {saved}: errors would cost {percent(1 - least / cost)} less")
     if used != naive[0] and cost <= naive[1] * (1 - ALIKE):
-        label, saved = (f"saves {money(naive[1] - cost, currency, short=short)}" for short in (True, False))
+        saved = f"saves {money(naive[1] - cost, currency)}"
         share = percent(1 - cost / naive[1])
-        return _Gain(naive[1], cost, label, f"the better technology {saved}: errors cost {share} less")
+        return _Gain(naive[1], cost, saved, f"the better technology {saved}: errors cost {share} less")
     return None
 
 
@@ -415,15 +418,17 @@ def _left(here: Row, cost: float, valid_for: str) -> str:
     share = 1 - here["least"] / cost
     if share < ALIKE:
         return f"; shaded: out of reach of {valid_for}, and the technology in use stands at its edge"
+    if share > MOST_SHARE_LEFT:
+        return f"; shaded: out of reach of {valid_for}; that bound lies far below, and says little here"
     return f"; shaded: out of reach of {valid_for}, at most {percent(share)} below; its edge may be out of reach too"
 
 
 def _unreachable(plane: Plane, rows: Rows, *, roomy: bool) -> list[Mark]:
-    words = "no strategy with this noise errs less" if roomy else "no strategy with\nthis noise errs less"
+    words = "no strategy with this noise errs less"  # on a phone the caption alone says it
     return [
         plane.below(rows, "loss", "least"),
         plane.curve(rows, "loss", "least", color=LIGHT.quiet, thick=1),
-        plane.words(plane.across.low, plane.up.low, words, color=LIGHT.quiet, shift=(8, -8)),
+        *roomy * [plane.words(plane.across.low, plane.up.low, words, color=LIGHT.quiet, shift=(8, -8))],
     ]
 
 

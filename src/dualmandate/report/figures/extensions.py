@@ -105,7 +105,7 @@ def offering(offered: TableSelection, currency: str) -> Figure:
         for i, row in enumerate(drawn):
             value, price, y = row["value"], row["price"], i + 0.72
             color = LIGHT.production if row["published"] else LIGHT.preference
-            worth, cost = money(value, currency, short=True), money(price, currency, short=True)
+            worth, cost = money(value, currency), money(price, currency)
             words = f": worth {worth}, price {cost}" if width >= ROOMY else ""
             name, bar = shortened(str(row["table"]), width, words), {"from": min(value, price), "to": max(value, price)}
             marks += [
@@ -227,7 +227,7 @@ def institutions(compared: Sequence[Institution], privacy_measure: PrivacyMeasur
             color = LIGHT.production if own else LIGHT.preference
             words = f"{row['institution']}, {number(at)}"
             if width >= ROOMY and row["forgone"] is not None:
-                words += f": {money(row['forgone'], currency, short=True)} lost"
+                words += f": {money(row['forgone'], currency)} lost"
             bar = [{"from": min(at, best), "to": max(at, best), "y": y}]
             marks += [
                 plane.bars(bar, color=color, opacity=0.35, thick=6),

@@ -8,6 +8,7 @@ a Vega-Lite specification, plain data.
 
 from __future__ import annotations
 
+import hashlib
 import html
 import json
 import math
@@ -21,7 +22,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from dualmandate.errors import UnknownName
-from dualmandate.population.currency import CURRENCIES, short_sign
+from dualmandate.population.currency import CURRENCIES
+from dualmandate.population.shown import one_line
 from dualmandate.report.theme import (
     BOLD_SHARE,
     DARK,
@@ -35,6 +37,7 @@ from dualmandate.report.theme import (
     configuration,
     recolor,
     rendered,
+    variables,
     wrap,
 )
 
@@ -46,6 +49,12 @@ if TYPE_CHECKING:
 Scheme = Literal["light", "dark"]
 PALETTES = {"light": LIGHT, "dark": DARK}
 EMBED = "window.vegaEmbed = vegaEmbed;"
+DARK_NOTEBOOKS = ('[data-jp-theme-light="false"]', ".vscode-dark", 'html[theme="dark"]', '[data-theme="dark"]')
+SHOWN = (  # a figure in a notebook: Jupyter, Visual Studio Code and Colab say whether they are dark
+    f".dualmandate-figure {{ {variables(LIGHT)} background: var(--dm-paper); color: var(--dm-ink); "
+    f"max-width: {WIDE}px; padding: 12px; border-radius: 6px }} "
+    f"{', '.join(f'{dark} .dualmandate-figure' for dark in DARK_NOTEBOOKS)} {{ {variables(DARK)} }}"
+)
 SHARPNESS = 2.0  # device pixels a picture pixel, for dense screens
 
 Align = Literal["left", "center", "right"]
@@ -79,6 +88,8 @@ class Figure:
     sentence: str  # how to read it
     table: FigureTable
     layout: Callable[[int], Mark] = field(repr=False, compare=False)  # its marks at an outer width in px
+
+    __repr__ = one_line
 
     def specification(self, width: int = WIDE) -> dict[str, Any]:
         """The Vega-Lite specification in the house's look, `width` px from edge to edge, with its data inside."""
@@ -121,6 +132,18 @@ class Figure:
         drawing = re.sub(r' (?:aria-[a-z]+|role)="[^"]*"', "", _drawn(document, name))  # one label speaks for the whole
         label = html.escape(f"{self.title}. {self.subtitle}", quote=True)
         return recolor(drawing.replace("<svg", f'<svg role="img" aria-label="{label}"', 1), None)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the picture with its words, on paper of its own, light or dark as the notebook is."""
+        key = hashlib.sha256(f"{self.title} {self.table}".encode()).hexdigest()[:8]  # ids differ from those of others
+        drawing = self.inline_svg(WIDE, f"{self.name}-{key}")
+        drawing = drawing.replace("<svg", '<svg style="max-width: 100%; height: auto"', 1)
+        return (
+            f"<style>{SHOWN}</style>"
+            f'<div class="dualmandate-figure"><div style="font-weight: 600">{html.escape(self.title)}</div>'
+            f'<div style="opacity: 0.8; font-size: 0.9em">{html.escape(self.subtitle)}</div>{drawing}'
+            f'<div style="font-size: 0.9em">{html.escape(self.sentence)}</div></div>'
+        )
 
     def page(self) -> str:
         """The picture as one self-contained web page that follows the width of its window."""
@@ -249,11 +272,8 @@ class Ruler:
 
 
 def _label(labels: str) -> str:
-    """Numbers on an axis in Vega's expression language, money behind its sign."""
-    if labels in CURRENCIES:
-        sign = short_sign(labels)
-        return f"(datum.value < 0 ? '−{sign}' : '{sign}') + {_SIZE}"
-    return AXIS_LABELS.get(labels, labels)
+    """Numbers on an axis in Vega's expression language; the title of an axis of money names the currency."""
+    return AXIS_LABELS["number"] if labels in CURRENCIES else AXIS_LABELS.get(labels, labels)
 
 
 @dataclass(frozen=True)

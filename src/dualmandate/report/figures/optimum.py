@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,7 @@ TANGENCY_FINDINGS = {
     "fitness for use": "Fitness for use asks for {loss}, more privacy loss than preferences alone would",
     "ledger": "The account stops at {loss}, where more accuracy would still be worth its privacy",
 }
+LEAST_SHARE = 0.35  # of the width of a phone, for words that end there
 RATES_REACH = 8.0  # from an eighth of the chosen loss to eight times it
 RATES_ROOM = 0.2  # of the height, for the words of one curve above those of the other
 RATES_FINDINGS = {
@@ -150,7 +152,7 @@ def _curves(plane: Plane, rows: tuple[Row, ...], choice: Choice, *, level: float
 def _wanted(plane: Plane, rows: tuple[Row, ...], choice: Choice, *, level: float, straight: bool, roomy: bool) -> Mark:
     """The words of the indifference curve: to its upper left, or above its end where it stays flat."""
     aim = min(0.42 * level, 0.13 * plane.up.low)  # two lines stay below the name of the axis
-    spot = next((row for row in rows if row["indifference"] >= aim), rows[-1])
+    spot = next((row for row in reversed(rows) if row["indifference"] <= aim), rows[0])
     words, shift = "equally good for society" if roomy else "equally good\nfor society", (-12, -7)
     if choice.bound_by not in ("preferences", "fitness for use"):
         spot = next(row for row in rows if row["loss"] >= 0.92 * choice.epsilon)
@@ -161,7 +163,8 @@ def _wanted(plane: Plane, rows: tuple[Row, ...], choice: Choice, *, level: float
         words += "\n(also the tangent)"
     side: Align = "right"
     place, height = spot["loss"], spot["indifference"]
-    if height > 0:  # a steep curve leaps over the top between two points: its words stand below the frontier
+    squeezed = not roomy and plane.across.share(place) < LEAST_SHARE  # the words would leave the picture
+    if height > 0 or squeezed:  # a steep curve leaps over the top between two points: below the frontier
         place, height, side, shift = choice.epsilon, 1.3 * level, "left", (12, 0)
     elif choice.bound_by == "fitness for use" and not roomy:  # so do they where the line of a floor leaves no room
         place, height, side, shift = choice.epsilon, max(2 * level, 0.6 * plane.up.low), "left", (12, 0)
@@ -318,23 +321,27 @@ def welfare_curve(frontier: Frontier, welfare: SocialWelfare, choice: Choice) ->
         limits = {point.bound_by for point in choice.local_optima if point.kind == "end"}
         room = -48 if "fitness for use" in limits else -28 if limits else -8  # px, for the names of limits below
         lost, erring = rows[0]["privacy"], rows[-1]["errors"]
+        taken = "lost privacy" if roomy else "lost\nprivacy"
         chosen, low = (
-            f"{stated_loss(choice.loss)}\n{money(choice.welfare, choice.currency, short=True)}",
+            f"{stated_loss(choice.loss)}\n{money(choice.welfare, choice.currency)}",
             here["welfare"],
         )
-        at, shift = (low, (0, 16)) if roomy else (bottom, (0, room))
+        hill = plane.up.share(low) > 0.45  # high enough that the words stand inside it, on a desk
+        if not roomy:
+            chosen = re.sub(r" (?=[mbtr]+illion)", "\n", chosen)
+        at, shift = (low, (0, 18)) if roomy and not hill else (bottom, (0, room))
 
         def named(row: Row) -> Mark:
             shift = (0, -10 if row["kind"] == "maximum" else 12)
             place = row["loss"], row["welfare"]
-            return plane.words(*place, number(row["loss"]), color=LIGHT.quiet, align="center", shift=shift)
+            return plane.words(*place, chosen_loss(row["loss"]), color=LIGHT.quiet, align="center", shift=shift)
 
         return layered(
             *_ends(plane, choice),
             plane.curve(rows, "loss", "errors", color=LIGHT.production, dash=(6, 4), thick=1.8),
             plane.curve(rows, "loss", "privacy", color=LIGHT.preference, dash=(6, 4), thick=1.8),
             plane.curve(rows, "loss", "welfare", color=LIGHT.ink),
-            plane.words(ends[0], lost, "lost privacy", color=LIGHT.preference, shift=(4, 10)),
+            plane.words(ends[0], lost, taken, color=LIGHT.preference, shift=(4, 10 if roomy else 18)),
             plane.words(ends[1], erring, "errors", color=LIGHT.production, align="right", shift=(-4, 10)),
             plane.points(others, "loss", "welfare", color=LIGHT.quiet, name="considered", filled=True),
             *(named(row) for row in others if row["kind"] != "end"),
@@ -356,7 +363,7 @@ def welfare_curve(frontier: Frontier, welfare: SocialWelfare, choice: Choice) ->
         "welfare",
         title=title,
         subtitle=f"Welfare (solid) is what privacy loss and errors take away together, {choice.currency}",
-        sentence="More privacy loss takes away privacy (orange) and takes away errors (blue). The black curve is both "
+        sentence="More privacy loss takes away privacy (orange) and takes away errors (blue). The solid curve is both "
         "together; dots are other places that were considered, where welfare turns or a limit stops it.",
         table=table,
         layout=layout,
@@ -371,7 +378,7 @@ def _ends(plane: Plane, choice: Choice) -> list[Mark]:
         if point.kind != "end":
             continue
         floor, name = point.bound_by == "fitness for use", END_NAMES[point.bound_by]
-        at = number(point.epsilon)
+        at = chosen_loss(point.epsilon)
         closed = (plane.across.low, point.epsilon) if floor else (point.epsilon, plane.across.high)
         shades.append(plane.closed(*closed))
         side: Align = "left" if floor else "right"
@@ -463,7 +470,7 @@ def _signposts(
     for row, name, align, shift in sides:
         words = f"{name}: {percent(row['relative_regret'])}"
         if roomy:
-            words += f"\n{money(row['regret'], currency, short=True)}"
+            words += f"\n{money(row['regret'], currency)}"
         at = row["loss"], row["relative_regret"]
         marks.append(plane.words(*at, words, align=align, color=LIGHT.preference, shift=shift))
     return marks

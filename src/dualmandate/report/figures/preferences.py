@@ -83,7 +83,7 @@ def valuation_curve(valuation: ContingentValuation, bound: Turnbull, currency: s
             marks.append(plane.words(0.0, 1.0 - zero.estimate / 2, words, color=LIGHT.limit, shift=(10, 0)))
         if mean.estimate is not None and 0.0 < mean.estimate < end:
             top = float(valuation.survival([mean.estimate])[0])
-            words = f"mean {money(mean.estimate, currency, short=True)}"
+            words = f"mean {money(mean.estimate, currency)}"
             marks.append(plane.vertical(mean.estimate, color=LIGHT.preference, dash=(4, 4), top=top))
             marks.append(plane.words(mean.estimate, top, words, color=LIGHT.preference, shift=(4, -8)))
         return layered(*marks, height=VALUATION_HEIGHT)
@@ -461,10 +461,10 @@ def charges(choices: SocialChoices) -> Figure:
             plane.points(dots, "tax", "y", color=LIGHT.preference, name="taxes", filled=True),
         ]
         for i, row in enumerate(rows):
-            owed = money(abs(payments[i]), currency, short=True)
+            owed = money(abs(payments[i]), currency)
             words = f"{row['group']}: {'pays' if payments[i] >= 0 else 'receives'} {owed}"
             if row["tax"] is not None and width >= ROOMY:
-                words += f"; Clarke tax {money(row['tax'], currency, short=True)}"
+                words += f"; Clarke tax {money(row['tax'], currency)}"
             marks.append(plane.words(plane.across.low, i + 0.4, words, shift=(2, -4)))
         return layered(*marks, height=CHARGE_HEIGHT * len(rows))
 

@@ -141,8 +141,8 @@ def regret_distribution(known: UncertainChoice) -> Figure:
         )
         marked = [row for row in rows if row["marked"]]
         labels = {
-            "expected": f"expected: {money(expected, currency, short=True)}\n= value of perfect information",
-            "exceeded in 5 of 100": f"5 in 100: more than\n{money(worst, currency, short=True)}",
+            "expected": f"expected: {money(expected, currency)}\n= value of perfect information",
+            "exceeded in 5 of 100": f"5 in 100: more than\n{money(worst, currency)}",
         }
         marks: list[Mark] = [
             plane.curve(rows, "regret", "exceeded", color=LIGHT.preference),
@@ -190,10 +190,10 @@ def survey_worth(known: UncertainChoice, *, spread: float, parameter: str | None
             Ruler(f"↑ worth to this decision, {currency}", 0.0, (perfect or 1.0) * 1.18, labels=currency),
         )
         share = percent(here["share"])
-        words = f"{SIGNPOST:,} people: {money(value, currency, short=True)}\n{share} of perfect"
+        words = f"{SIGNPOST:,} people: {money(value, currency)}\n{share} of perfect"
         side: Align = "left" if roomy else "center"
         shift = (10 if roomy else 0, 16 if plane.up.share(value) > 0.3 else -14)
-        above = f"perfect information: {money(perfect, currency, short=True)}"
+        above = f"perfect information: {money(perfect, currency)}"
         return layered(
             plane.horizontal(perfect, color=LIGHT.quiet, dash=(6, 4)),
             plane.words(plane.across.low, perfect, above, color=LIGHT.quiet, shift=(4, -6)),
@@ -510,11 +510,14 @@ def tornado(inputs: Sequence[TornadoRow], choice: Choice) -> Figure:
             plane.upright(best, [(i + 0.5, i + 0.94) for i in range(len(drawn))], color=LIGHT.ink),  # beside no words
         ]
         for i, row in enumerate(drawn):  # the input and its range, above its bar
-            span = f": {number(row['low_value'])} to {number(row['high_value'])}"
-            if width >= ROOMY and row["unit"] != "pure number":
+            roomy, found = width >= ROOMY, f"{letter} {_span(row)}"
+            span = f": {number(row['low_value'])} to {number(row['high_value'])}" * roomy
+            if roomy and row["unit"] != "pure number":
                 span += f" {row['unit']}"
-            name = shortened(str(row["input"]), width, span)
+            name = shortened(str(row["input"]), width, f"{span}  {found}")
             marks.append(plane.words(plane.across.low, i + 0.42, f"{name}{span}", shift=(0, -4)))
+            right = plane.across.high, i + 0.42, found
+            marks.append(plane.words(*right, color=LIGHT.quiet, align="right", shift=(0, -4)))
         return layered(*marks, height=ROW_HEIGHT * len(drawn))
 
     return Figure(
@@ -538,6 +541,13 @@ def tornado(inputs: Sequence[TornadoRow], choice: Choice) -> Figure:
         ),
         layout=layout,
     )
+
+
+def _span(row: Row) -> str:
+    """The choices at both ends of what is stated of a number, from the smaller to the larger."""
+    found = sorted(row[key] for key in ("low_loss", "high_loss") if row[key] is not None)
+    words = " to ".join(dict.fromkeys(chosen_loss(each) for each in found))
+    return words if len(found) == 2 else f"{words} or none"
 
 
 def _moves(row: Row, loss: float) -> bool:

@@ -1,0 +1,500 @@
+"""`dualmandate init NAME --from FILE`: a program drafted from the curator's own data, on their side of the wall.
+
+Whatever it takes from the records is marked in the program, under seen_in_the_data; what it cannot know it asks for at
+a terminal, and assumes where nobody answers. Its output is internal: it depends on the records.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dualmandate.apps.folder import check_writable, write_files, written_whole
+from dualmandate.apps.init import PROGRAM_SCHEMA, ProgramFolder, check_free, ignoring, project_files, schema_files
+from dualmandate.apps.output import Output, Progress, write
+from dualmandate.apps.plan import PROGRAM_FILE
+from dualmandate.errors import InvalidRequest, Place, Refusal, did_you_mean
+from dualmandate.population.units import plural
+
+if TYPE_CHECKING:
+    from dualmandate.publication import Source
+    from dualmandate.publication.drafting import ColumnDraft, SourceDraft
+
+NOTES = "seen-in-the-data.txt"
+INTERNAL = "INTERNAL: this says something of the records. It stays with the curator: no log, no mail, no copy."
+MOST_INLINE = 50  # So many levels stand in the program; more in a code list beside it.
+LARGEST_DOMAIN = 10**7  # cells, held one by one where a release measures them; columns beyond are left out
+LARGEST_TABLE, LARGEST_CROSSED, FIRST_TABLES = 200, 2_000, 3
+ASSUMED = "assumed: replace by"
+
+
+@dataclass(frozen=True)
+class DraftAnswers:
+    """What a curator says of a file that it does not say itself, by the keys of a program file."""
+
+    unit: str | None = None
+    account: str | None = None
+    identifier: str | None = None  # "none" where no column names the unit
+    by: tuple[str, ...] = ()  # a table each, its attributes separated by commas
+
+
+@dataclass(frozen=True)
+class SourceFlags:
+    """Where the records lie: a file, or a table of the database at a URL or in a variable that holds one."""
+
+    place: str
+    table: str | None = None
+
+
+@dataclass(frozen=True)
+class DraftedProgram:
+    """A program that was just drafted, and what was seen. Internal."""
+
+    folder: ProgramFolder
+    marked: tuple[str, ...]
+    left_out: Mapping[str, str] = field(repr=False)
+
+    def words(self) -> str:
+        lines = [INTERNAL, "", f"drafted '{self.folder.name}': {len(self.marked)} keys were seen in the data"]
+        lines += [f"  {name}: {why}" for name, why in self.left_out.items()]
+        lines += [
+            f"what was seen is told in {NOTES}, which git ignores. Before anybody approves a plan, replace each key",
+            "that is listed in seen_in_the_data by a public source, and take it off that list.",
+            "",
+        ]
+        return "\n".join([*lines, self.folder.words()])
+
+    def document(self) -> dict[str, object]:
+        from dualmandate.report.documents.commands import DraftDocument
+
+        folder, names = self.folder, list(self.left_out)
+        said = DraftDocument.made_of(
+            folder,
+            directory=str(folder.directory),
+            project=str(folder.project),
+            seen_in_the_data=self.marked,
+            left_out=names,
+        )
+        return said.as_json()
+
+
+def draft(
+    name: str, directory: Path, flags: SourceFlags, *, answers: DraftAnswers, asking: bool, output: Output
+) -> DraftedProgram:
+    """Look at a source, ask, and write a program folder; nothing that stands there is overwritten."""
+    check_writable(directory)
+    check_free(directory, (PROGRAM_FILE, NOTES, PROGRAM_SCHEMA))
+    with output.progress("looking at the records") as stage:
+        from dualmandate.publication.drafting import draft_for_curator, look
+
+        source, stated = _source(flags, directory)
+
+        def read(share: float) -> None:
+            stage.count("percent of two readings", round(100 * share), 100)
+
+        seen = draft_for_curator(look(source, progress=read))
+    writing = _Draft(Path(name).name, seen, stated, _ask if asking else _assume)
+    text, lists = writing.program(answers)
+    project, files = project_files(directory)
+    files |= {PROGRAM_FILE: text, NOTES: f"{INTERNAL}\n\n{seen.words()}\n"} | lists | schema_files({PROGRAM_FILE: text})
+    check_free(directory, files)
+    ignored = [NOTES, *([os.path.relpath(flags.place, directory)] if _inside(flags, directory) else [])]
+    with written_whole(directory, private=True) as folder, output.progress("reading the program") as stage:
+        write_files(files, folder)
+        _check(folder, stage)
+        write_files({".gitignore": ignoring(directory, ignored)}, folder)
+    written = ProgramFolder(name, directory, tuple(sorted((*files, ".gitignore"))), project)
+    return DraftedProgram(written, tuple(writing.marked), writing.left_out)
+
+
+def _check(folder: Path, progress: Progress) -> None:
+    """Refuse a program that could not be planned: an answer is to blame, as what was seen always can."""
+    from dualmandate.planning.program import load
+
+    progress("reading the program")
+    try:
+        load(folder / PROGRAM_FILE)
+    except Refusal as refusal:
+        refused = refusal
+    else:
+        return
+    refused.where = Place(file=f"the draft of {PROGRAM_FILE}", key=refused.where.key if refused.where else None)
+    raise refused
+
+
+def _inside(flags: SourceFlags, directory: Path) -> bool:
+    return flags.table is None and Path(flags.place).absolute().is_relative_to(directory.absolute())
+
+
+def _source(flags: SourceFlags, directory: Path) -> tuple[Source, str]:
+    """The source as it is read here, and as a program file states it."""
+    from dualmandate.publication.drafting import file_to_draft
+    from dualmandate.publication.sources import CsvFile, DatabaseTable
+
+    if flags.table is not None:
+        if "://" not in flags.place:
+            stated = f"{{ url_variable = {toml(flags.place)}, table = {toml(flags.table)} }}"
+            return DatabaseTable(flags.table, url_variable=flags.place), stated
+        if re.search(r"://[^/]*[@:][^/]*|://[^/]+|[?&](?:user|password|host)", flags.place, re.IGNORECASE):
+            raise InvalidRequest(
+                "the URL of a database with a user, a password or a host",
+                why="the program names its source, and everything in a program file is public",
+                instead="put the URL into an environment variable and name that: --from VARIABLE --table NAME",
+            )
+        stated = f"{{ url = {toml(flags.place)}, table = {toml(flags.table)} }}"
+        return DatabaseTable(flags.table, url=flags.place), stated
+    if "://" in flags.place:
+        raise InvalidRequest(
+            "a database without a table",
+            why="a database has many tables",
+            instead="name one: --table NAME, or --table SCHEMA.NAME",
+        )
+    path = Path(flags.place)
+    source = file_to_draft(path)
+    found = toml(os.path.relpath(path.absolute(), directory.absolute()))
+    if isinstance(source, CsvFile) and source.delimiter != ",":
+        return source, f"{{ path = {found}, delimiter = {toml(source.delimiter)} }}"
+    return source, found
+
+
+Ask = Callable[[str, str], str]
+
+
+def _assume(_: str, default: str) -> str:
+    return default
+
+
+def _ask(question: str, default: str) -> str:
+    """What is typed at the terminal; the default where nothing is."""
+    write(f"{question} [{default}] ", sys.stderr)
+    return sys.stdin.readline().strip() or default
+
+
+def named(name: str | None, directory: Path | None) -> tuple[str, Path]:
+    """What the program is called, and the folder to write."""
+    if name is None or not Path(name).name.strip("."):
+        raise InvalidRequest(
+            "the program to draft has no name",
+            why="a plan and its dossier are filed under the program's name",
+            instead="name it: dualmandate init NAME --from FILE",
+        )
+    return name, Path(name) if directory is None else directory
+
+
+def at_a_terminal(output: Output) -> bool:
+    """Whether somebody is there to be asked."""
+    return not output.json and sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def toml(text: str) -> str:
+    """A text as TOML writes it."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else toml(name)
+
+
+def _dotted(table: str, name: str) -> str:
+    from dualmandate.program.file import dotted
+
+    return dotted((table, name))
+
+
+class _Draft:
+    """A program as it is being written: what was seen, what is asked, and the marks."""
+
+    def __init__(self, name: str, seen: SourceDraft, source: str, ask: Ask) -> None:
+        self.name, self.seen, self.source, self.ask = name, seen, source, ask
+        self.marked: list[str] = []
+        self.left_out = {each.name: each.why_not for each in seen.columns if each.form is None}
+
+    def program(self, answers: DraftAnswers) -> tuple[str, dict[str, str]]:
+        """The text of the program, and its code lists by file name."""
+        proposed = [each for each in self.seen.columns if each.form is not None]
+        self._check_answers(answers, proposed)
+        unit = answers.unit or self.ask("Who is protected: person, household, establishment, …?", "person")
+        account = answers.account or self.ask("Whose privacy is spent: the name of their account?", plural(unit))
+        identifier = self._identifier(answers, unit)
+        proposed = [each for each in proposed if each.name != identifier]
+        neighbors = self._chosen("Neighbors: add-or-remove, or replace-one?", ("add-or-remove", "replace-one"))
+        size = self._number(f"How many of the unit '{unit}' are there, publicly?", "1000000", "official estimate")
+        if neighbors == "replace-one":  # how many records there are is public, so none may be left out for its values
+            proposed = [_keeping_all(each) for each in proposed]
+        self.groupings = {each.name: _groupings(each, self.seen.columns) for each in proposed}
+        tables = self._tables(answers, proposed)
+        kept = self._kept(proposed, tables)
+        cost = self._number(f"What does an epsilon cost one {unit}, in USD a year?", "2.5", "survey or damage data")
+        worth = self._number(
+            "What is a squared error of 1 in one number worth, in USD a year?", "50000", "what a squared error costs"
+        )
+        attributes, hierarchies, lists = self._attributes(kept)
+        most = self._most_records(identifier)
+        lines = [
+            f"#:schema ./{PROGRAM_SCHEMA}",
+            "# Drafted from the records by `dualmandate init`. INTERNAL until nothing in it is marked: keys listed in",
+            "# seen_in_the_data are seen in the data: replace by a public source before you approve, and unlist them.",
+            '# Numbers whose source begins with "assumed" come from nowhere: replace them too.',
+            "",
+            "[program]",
+            "schema = 1",
+            f"name   = {toml(self.name)}",
+            "",
+            "[population]",
+            f"account         = {toml(account)}",
+            f"unit            = {toml(unit)}",
+            f"neighbors       = {toml(neighbors)}",
+            f"population_size = {{ value = {size[0]}, unit = {toml(unit)}, source = {toml(size[1])} }}",
+            *most,
+            f"source          = {self.source}",
+            "seen_in_the_data = [",
+            *(f"  {toml(key)}," for key in self.marked),
+            "]",
+            "",
+            "[population.attributes]",
+            *(f"# {_comment(name)}: {why}" for name, why in self.left_out.items()),
+            *attributes,
+            *hierarchies,
+        ]
+        for names in tables:
+            words = f"{plural(unit)} by {' and '.join(map(self._heading, names))}" if names else plural(unit)
+            lines += [
+                "",
+                "[[workload]]",
+                f"name              = {toml(words)}",
+                f"by                = [{', '.join(map(toml, names))}]",
+                f"value_of_accuracy = {{ value = {worth[0]}, unit = {toml(f'USD per {unit}^2')}, "
+                f'source = {toml(worth[1])}, time_base = "per year" }}',
+            ]
+        lines += [
+            "",
+            "[mechanism]",
+            'noise = "best"',
+            "",
+            "[preferences]",
+            'information_utility  = "linear"',
+            f"mean_disclosure_cost = {{ value = {cost[0]}, unit = {toml(f'USD per {unit} per epsilon')}, "
+            f'source = {toml(cost[1])}, time_base = "per year" }}',
+            "relative_privacy_weight = 1",
+            "",
+            "[limits]",
+            "largest_epsilon = 10",
+            "",
+        ]
+        return "\n".join(lines), lists
+
+    def _check_answers(self, answers: DraftAnswers, proposed: Sequence[ColumnDraft]) -> None:
+        if not proposed:
+            raise InvalidRequest(
+                f"no column of '{self.seen.source}' can be an attribute",
+                why="; ".join(f"{name}: {why}" for name, why in self.left_out.items()) or "it has no columns",
+                instead="begin with `dualmandate init blank`, and state attributes by hand",
+            )
+        names = [each.name for each in self.seen.columns]
+        if answers.identifier not in (None, "none", *names):
+            raise InvalidRequest(
+                f"there is no column '{answers.identifier}' to name the unit",
+                why=f"the columns are {', '.join(names)}",
+                instead=did_you_mean(str(answers.identifier), names, 'name one of them, or "none"'),
+            )
+
+    def _identifier(self, answers: DraftAnswers, unit: str) -> str | None:
+        """The column that names the unit, where one does."""
+        if answers.identifier is not None:
+            return None if answers.identifier == "none" else answers.identifier
+        likely = [each.name for each in self.seen.columns if each.identifies]
+        names = ("none", *(each.name for each in self.seen.columns))
+        default = likely[0] if likely else "none"
+        found = self._chosen(f"Which column names the {unit}, or none?", names, default=default)
+        return None if found == "none" else found
+
+    def _most_records(self, identifier: str | None) -> list[str]:
+        if identifier is None:
+            vouched = 'one_record_per_unit = { source = "…" }'
+            return [f'# no column names the unit, so a record is protected: state identifier = "…", or {vouched}']
+        most = next(each.records_of_one for each in self.seen.columns if each.name == identifier)
+        lines = [f"identifier      = {toml(identifier)}"]
+        if most > 1:
+            self.marked.append("most_records_per_unit")
+            lines.append(f"most_records_per_unit = {most}")
+        return lines
+
+    def _chosen(self, question: str, names: Sequence[str], *, default: str | None = None) -> str:
+        """One of some names, asked for until it is one."""
+        while (said := self.ask(question, default or names[0])) not in names:
+            write(f"one of: {', '.join(names)}\n", sys.stderr)
+        return said
+
+    def _number(self, question: str, default: str, public: str) -> tuple[str, str]:
+        """A number above 0 as TOML writes it, and its source."""
+        while True:
+            said = self.ask(question, default).replace(",", "").replace("_", "")
+            try:
+                number = Decimal(said)
+            except InvalidOperation:
+                number = Decimal(0)
+            if number.is_finite() and number > 0:
+                break
+            write("a number above 0\n", sys.stderr)
+        source = f"{ASSUMED} {public}"
+        return f"{number:f}", source if said == default else self.ask("Where is that known from?", source)
+
+    def _tables(self, answers: DraftAnswers, proposed: Sequence[ColumnDraft]) -> list[tuple[str, ...]]:
+        """The attributes or groupings of each table."""
+        sizes = {name: size for each in proposed for name, size in self.groupings[each.name].items()}
+        if answers.by:
+            tables = [_names(text) for text in answers.by]
+            unknown = next((name for names in tables for name in names if name not in self._sized(sizes)), None)
+            if unknown is not None:
+                why = self.left_out.get(unknown, f"the draft has {', '.join(self._sized(sizes))}")
+                instead = did_you_mean(unknown, list(self._sized(sizes)), "name one of them, as --by region,age")
+                raise InvalidRequest(f"nothing to tabulate by is called '{unknown}'", why=why, instead=instead)
+            return list(dict.fromkeys(self._meant(names) for names in tables))
+        first = [name for name in sizes if sizes[name] <= LARGEST_TABLE and self._preferred(name)][:FIRST_TABLES]
+        tables = [(name,) for name in first] or [()]
+        if len(first) > 1 and sizes[first[0]] * sizes[first[1]] <= LARGEST_CROSSED:
+            tables.append((first[0], first[1]))
+        default = "; ".join(", ".join(names) for names in tables)
+        known = self._sized(sizes)
+        while True:
+            said = self.ask(f"Tables by {', '.join(known)}; as region, age; sex?", default)
+            asked = [_names(text) for text in said.split(";")]
+            unknown = next((name for names in asked for name in names if name not in known), None)
+            if unknown is None or said == default:
+                return tables if said == default else list(dict.fromkeys(self._meant(names) for names in asked))
+            write(f"there is no '{unknown}'\n", sys.stderr)
+
+    def _sized(self, sizes: Mapping[str, int]) -> list[str]:
+        return [*dict.fromkeys([*self.groupings, *sizes])]
+
+    def _meant(self, names: Sequence[str]) -> tuple[str, ...]:
+        """Groupings in place of attributes whose levels are written in several ways, or are days."""
+        return tuple(next(iter(self.groupings.get(name, {name: 0})), name) for name in names)
+
+    def _preferred(self, name: str) -> bool:
+        """Whether a grouping is the first of its attribute."""
+        return any(name == next(iter(found), None) for found in self.groupings.values())
+
+    def _heading(self, name: str) -> str:
+        """What a table by a grouping is called: by its attribute, where only spellings differ."""
+        spelled = (each.name for each in self.seen.columns if each.spellings)
+        return next((column for column in spelled if name in self.groupings.get(column, ())), name)
+
+    def _kept(self, proposed: Sequence[ColumnDraft], tables: Sequence[tuple[str, ...]]) -> list[ColumnDraft]:
+        """The columns that the domain has room for: first those of the tables."""
+        asked = {name for names in tables for name in names}
+        order = sorted(proposed, key=lambda each: (not asked & {each.name, *self.groupings[each.name]}, each.size))
+        kept, size = set(), 1
+        for each in order:
+            if size * each.size <= LARGEST_DOMAIN:
+                size *= each.size
+                kept.add(each.name)
+            else:
+                self.left_out[each.name] = "left out: no room for it beside the others; name tables by it"
+        return [each for each in proposed if each.name in kept]
+
+    def _attributes(self, kept: Sequence[ColumnDraft]) -> tuple[list[str], list[str], dict[str, str]]:
+        """The lines of attributes and of hierarchies, and the code lists."""
+        lines, below, lists = [], [], {}
+        for number, each in enumerate(kept):
+            self.marked.append(_dotted("attributes", each.name))
+            file = f"codes-{number + 1}-{re.sub('[^a-z0-9]+', '-', each.name.casefold()).strip('-') or 'column'}.csv"
+            described, codes = _described(each, file)
+            if codes is not None:
+                lists[file] = codes
+            lines.append(f"{_key(each.name)} = {described}")
+            below += self._hierarchy(each)
+        return lines, below, lists
+
+    def _hierarchy(self, column: ColumnDraft) -> list[str]:
+        found = [name for name in self.groupings[column.name] if name != column.name]
+        if not found:
+            return []
+        head = f"{column.name} in time" if column.form == "days" else found[0]
+        self.marked.append(_dotted("hierarchies", head))
+        lines = ["", f"[population.hierarchies.{_key(head)}]", f"attribute = {toml(column.name)}"]
+        if column.form == "days":
+            lengths = ", ".join(f"{toml(name)} = {length}" for name, length in zip(found, (4, 7), strict=True))
+            return [*lines, f"prefixes  = {{ {lengths} }}"]
+        lines += [
+            "# likely the same level, written in several ways",
+            "[population.hierarchies." + _key(head) + ".groups]",
+        ]
+        groups = dict(column.spellings)
+        if column.missing is not None:
+            groups[column.missing] = (column.missing,)
+        return [*lines, *(f"{toml(name)} = [{', '.join(map(toml, alike))}]" for name, alike in groups.items())]
+
+
+def _keeping_all(column: ColumnDraft) -> ColumnDraft:
+    """The same attribute with a level for whatever has none of its own."""
+    missing = column.missing or next(name for name in ("not stated", "(not stated)") if name not in column.levels)
+    return replace(column, missing=missing, unlisted=True)
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def _comment(name: str) -> str:
+    return "".join(letter if letter.isprintable() else " " for letter in name)
+
+
+def _groupings(column: ColumnDraft, columns: Sequence[ColumnDraft]) -> dict[str, int]:
+    """What tables may be broken down by, for one attribute, and how many numbers that makes."""
+    taken = {each.name for each in columns}
+
+    def free(name: str) -> str:
+        while name in taken:
+            name += "'"
+        return name
+
+    if column.form == "days":
+        years = int(column.levels[-1][:4]) - int(column.levels[0][:4]) + 1
+        extra = column.missing is not None
+        return {free(f"year of {column.name}"): years + extra, free(f"month of {column.name}"): 12 * years + extra}
+    if column.spellings:
+        return {free(f"{column.name}, spelled once"): len(column.spellings) + (column.missing is not None)}
+    if column.form == "numbers":
+        return {}
+    return {column.name: column.size}
+
+
+def _described(column: ColumnDraft, file: str) -> tuple[str, str | None]:
+    """An attribute as a program file states it, and its code list where that is a file of its own."""
+    rules, codes = [], None
+    if column.missing is not None:
+        rules.append(f"missing = {toml(column.missing)}")
+    if column.form in ("levels", "days"):
+        if column.unlisted and column.missing is not None:
+            rules.append('outside = "missing"')
+        if len(column.levels) > MOST_INLINE:
+            made = [f"codes = {toml(file)}"]
+            codes = "code\n" + "".join(f"{_csv(level)}\n" for level in column.levels)
+        else:
+            made = [f"levels = [{', '.join(map(toml, column.levels))}]"]
+    elif column.form == "bins":
+        made = [f"edges = [{', '.join(map(str, column.edges))}]"]
+        rules.append('outside = "clamp"')
+    else:
+        numbers = (("lower", column.lower), ("upper", column.upper), ("grid", column.grid))
+        made = [f"{key} = {_decimal(float(number))}" for key, number in numbers]
+    return f"{{ {', '.join([*made, *rules])} }}", codes
+
+
+def _decimal(number: float) -> str:
+    return (
+        f"{number:.0f}" if number == math.floor(number) and abs(number) < 1e15 else format(Decimal(repr(number)), "f")
+    )
+
+
+def _csv(value: str) -> str:
+    return '"' + value.replace('"', '""') + '"'

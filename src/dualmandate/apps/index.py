@@ -1,0 +1,181 @@
+"""`dualmandate index`: one page of a project that links its plans, releases and audits, beside its accounts.
+
+Public information only: plans and releases say of themselves that they are public, audits too or they are left out; of
+the ledger caps, what is spent and whether a plan is approved, which follow from plans and never from a record.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from dualmandate.apps.audit import AUDIT_FILE, AUDIT_PAGE
+from dualmandate.apps.folder import check_writable, write_files, written_whole
+from dualmandate.apps.next_step import PLAN_FILE
+from dualmandate.apps.plan import page_name
+from dualmandate.apps.settings import project_folder, settings
+from dualmandate.errors import CannotWrite, InvalidFile, Place, Refusal
+from dualmandate.ledger.chain import RELEASE_FILE
+
+if TYPE_CHECKING:
+    from dualmandate.ledger import Ledger
+
+INDEX_PAGE = "index.html"
+OURS = '<meta name="generator" content="dualmandate index">'
+LARGEST = 50_000_000  # bytes of a file that is looked into
+
+
+@dataclass(frozen=True)
+class ProjectIndex:
+    """The page of a project, and how much it links."""
+
+    page: Path
+    plans: int
+    releases: int
+    audits: int
+    accounts: int
+
+    def words(self) -> str:
+        counts = f"{self.plans} plans, {self.releases} releases, {self.audits} public audits, {self.accounts} accounts"
+        return f"linked: {counts}\nto open: {self.page}"
+
+    def document(self) -> dict[str, object]:
+        from dualmandate.report.documents.commands import IndexDocument
+
+        return IndexDocument.made_of(self, page=str(self.page)).as_json()
+
+
+def write_index(start: Path, ledger: str | None = None) -> ProjectIndex:
+    """Write the page into the project's folder, over an earlier one of its own and over nothing else."""
+    project = project_folder(start)
+    if project is None:
+        raise InvalidFile(
+            f"'{start}' lies in no project",
+            why="a project is the nearest folder upward with dualmandate.toml, and the page lies beside it",
+            instead="name a folder of a project, or begin one with `dualmandate init`",
+            where=Place(file=str(start)),
+        )
+    page = project / INDEX_PAGE
+    if page.exists() and OURS not in page.read_text(encoding="utf-8", errors="replace"):
+        raise CannotWrite(
+            f"'{page}' is another page",
+            why="only a page that this command wrote is written anew",
+            instead="move it, and run the command again",
+            where=Place(file=str(page)),
+        )
+    check_writable(project)
+    from dualmandate.report.theme import rendered
+
+    pages = {PLAN_FILE: page_name(), RELEASE_FILE: INDEX_PAGE, AUDIT_FILE: AUDIT_PAGE}
+    found = {name: [*_found(project, name, beside)] for name, beside in pages.items()}
+    plans, releases, audits = found.values()
+    books = _books(project, ledger)
+    approved = _approved(books)
+    accounts = _accounts(books)
+    page_text = rendered(
+        "index.html",
+        title=project.resolve().name,
+        ours=OURS,
+        plans=[_plan(document, link, file, approved) for document, link, file in plans],
+        releases=[_release(document, link, file) for document, link, file in releases],
+        audits=[_audit(document, link, file) for document, link, file in audits],
+        accounts=accounts,
+    )
+    with written_whole(project) as draft:
+        write_files({INDEX_PAGE: page_text}, draft)
+    return ProjectIndex(page, len(plans), len(releases), len(audits), len(accounts))
+
+
+Found = tuple[Mapping[str, Any], str | None, str]
+"""What a public file says, the link to its page where there is one, and the link to the file."""
+
+
+def _found(project: Path, name: str, beside: str) -> Iterator[Found]:
+    """Every public file of a name in the project, in the order of its path; nothing hidden, no draft, no link out."""
+    schema = f"{name.removesuffix('.json')}/1"
+    for path in sorted(project.rglob(name)):
+        parts = path.relative_to(project).parts
+        if (
+            any(part.startswith(".") for part in parts)
+            or path.is_symlink()
+            or not path.resolve().is_relative_to(project.resolve())
+        ):
+            continue
+        try:
+            document = json.loads(path.read_bytes()) if path.stat().st_size <= LARGEST else None
+        except (OSError, ValueError):
+            continue
+        if not isinstance(document, dict) or document.get("schema") != schema:
+            continue
+        # A plan never sees records, and its dossier is public; the others say of themselves whom they are for.
+        if name == PLAN_FILE or document.get("label") == "public":
+            page = path.with_name(beside)
+            link = "/".join(map(quote, page.relative_to(project).parts)) if page.is_file() else None
+            yield document, link, "/".join(map(quote, parts))
+
+
+def _plan(document: Mapping[str, Any], link: str | None, file: str, approved: frozenset[str]) -> dict[str, object]:
+    loss = document.get("loss") or {}
+    digest = str(document.get("digest", ""))
+    said = document.get("program") or {}
+    return {
+        "name": said.get("name", file) if isinstance(said, dict) else file,
+        "loss": f"{loss.get('currency', '')} = {loss.get('amount', '')}" if isinstance(loss, dict) else "",
+        "state": "a study" if document.get("study") else "approved" if digest in approved else "not approved here",
+        "digest": digest,
+        "link": link,
+        "file": file,
+    }
+
+
+def _release(document: Mapping[str, Any], link: str | None, file: str) -> dict[str, object]:
+    from dualmandate.ledger.signatures import standing_words
+
+    loss = document.get("loss") or {}
+    return {
+        "name": f"{document.get('release', '')} of {document.get('program', '')}",
+        "loss": f"{loss.get('currency', '')} = {loss.get('amount', '')}",
+        "account": document.get("account", ""),
+        "standing": standing_words(document) or "not stated",
+        "digest": str(document.get("plan_digest", "")),
+        "link": link,
+        "file": file,
+    }
+
+
+def _audit(document: Mapping[str, Any], link: str | None, file: str) -> dict[str, object]:
+    found = document.get("findings")
+    count = len(found) if isinstance(found, list) else 0
+    return {"name": document.get("target", file), "count": count, "link": link, "file": file}
+
+
+def _books(project: Path, ledger: str | None) -> Ledger | None:
+    """The ledger of the project, where there is one that can be opened."""
+    place = settings(project, {"ledger": ledger})["ledger"].value
+    if place is None or not ("://" in place or Path(place).exists()):
+        return None
+    from dualmandate.apps.ledgers import find_ledger
+
+    try:
+        return find_ledger(project, ledger).open()
+    except Refusal:
+        if ledger is not None:
+            raise
+        return None  # whoever has no key still has a page of the files
+
+
+def _approved(books: Ledger | None) -> frozenset[str]:
+    from dualmandate.ledger import EventKind
+
+    events = () if books is None else books.events()
+    return frozenset(str(event.document()["plan_digest"]) for event in events if event.kind is EventKind.APPROVED)
+
+
+def _accounts(books: Ledger | None) -> list[str]:
+    from dualmandate.apps.statements import balances
+
+    return [] if books is None else [balance.line() for balance in balances(books)]

@@ -1,0 +1,176 @@
+"""What a folder of a release says of itself: every column of every file, the levels, and a README in words.
+
+From public facts alone, those of release.json; equal facts give equal bytes.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from dualmandate.population import plural
+from dualmandate.publication.spreadsheet import MOST_NUMBERS
+from dualmandate.publication.table_intervals import MOST_NUMBERS as MOST_WITH_INTERVALS
+from dualmandate.publication.table_intervals import IntervalWords
+from dualmandate.publication.writing import (
+    COUNTED_COLUMN,
+    ENDS,
+    PERCENTS,
+    PUBLIC,
+    QUOTIENT,
+    UNIT_COLUMN,
+    PublishedTable,
+    ReleaseSheet,
+    constants,
+)
+
+DICTIONARY, README = "data_dictionary", "README.md"
+MOST_LEVELS = 1_000  # of one column in the dictionary; all of them are in the files
+WHICH = (
+    "For print, use `value`: whole numbers that add up, within a table and from one table to another. For analysis, "
+    "use `estimate` with its `standard_error`: it is right on average, and sums of estimates are, too; a single one "
+    "may be below 0 or no whole number."
+)
+MEANINGS = {
+    "value": "whole number that adds up with all others of the release; for print",
+    "estimate": "unbiased estimate; for analysis",
+    "standard_error": "standard error of the estimate, of the noise alone",
+    QUOTIENT: "ratio of the whole numbers",
+    UNIT_COLUMN: "what is counted",
+    COUNTED_COLUMN: "what a number is where amounts or records were clipped",
+}
+for _end in ENDS:
+    MEANINGS[_end] = f"{_end} end of the 95 % interval of the ratio of the estimates (Fieller)"
+    for _percent in PERCENTS:
+        MEANINGS[f"value_{_end}_{_percent}"] = f"{_end} end of the {_percent} % interval of `value`, simulated"
+        MEANINGS[f"{_end}_{_percent}"] = f"{_end} end of the {_percent} % interval of `estimate`, by the exact noise"
+INTERVALS = (
+    "An interval of 95 % about an estimate holds the true number in at least 95 of 100 releases, over the noise; each "
+    "stands for one number, not for all numbers of a table together. Intervals know of the noise that protects people, "
+    "and of nothing else: not of errors in the records, of people who were not counted, or of sampling."
+)
+SIMULATED = (
+    "The intervals of `value` are simulated around the published numbers. They are not proved to hold in 90 and 95 of "
+    "100 releases: where the simulation was tried on small programs they did on average over a table, and single "
+    "numbers near 0 or beside very different ones may miss more often. For proofs, take those of `estimate`."
+)
+
+
+def described(sheet: ReleaseSheet, file: str) -> dict[str, Any]:
+    """The columns of one file, and the levels of each that are not too many."""
+    columns: list[dict[str, Any]] = []
+    for text in sheet.texts:
+        name, is_label = sheet.columns[text.place], text.heading != sheet.headings[text.place]
+        meaning = f"label of `{sheet.headings[text.place]}`, for readers" if is_label else f"level of {name}"
+        entry: dict[str, Any] = {"name": text.heading, "type": "text", "meaning": meaning}
+        if not is_label and len(text.words) <= MOST_LEVELS:
+            labels = sheet.level_labels[text.place] if sheet.level_labels else {}
+            entry["levels"] = [
+                {
+                    "code": level,
+                    "labels": {(key or "own"): of[level] for key, of in labels.items() if level in of},
+                }
+                for level in text.words
+            ]
+        columns.append(entry)
+    for name, values in sheet.numbers.items():
+        kind = "whole number" if values.dtype.kind == "i" else "number"
+        columns.append({"name": name, "type": kind, "unit": sheet.unit, "meaning": MEANINGS[name]})
+    columns += [{"name": name, "type": "text", "meaning": MEANINGS[name]} for name in constants(sheet)]
+    return {"table": sheet.name, "file": file, "unit": sheet.unit, "rows": sheet.rows, "columns": columns}
+
+
+def dictionary_files(described: Sequence[Mapping[str, Any]]) -> dict[str, bytes]:
+    """The dictionary as CSV, a row a column of a file, and as JSON, with the levels."""
+    text = io.StringIO(newline="")
+    lines = csv.writer(text)
+    lines.writerow(["table", "file", "column", "type", "unit", "meaning"])
+    for table in described:
+        for column in table["columns"]:
+            own = (column.get(key, "") for key in ("name", "type", "unit", "meaning"))
+            lines.writerow([table["table"], table["file"], *own])
+    document = {"label": PUBLIC, "tables": list(described)}
+    return {
+        f"{DICTIONARY}.csv": text.getvalue().encode("utf-8"),
+        f"{DICTIONARY}.json": (json.dumps(document, indent=1, ensure_ascii=False) + "\n").encode("utf-8"),
+    }
+
+
+def in_units(unit: str) -> str:
+    """The unit of a table as it stands after "in": "people", "USD per person"."""
+    return unit if " per " in unit else plural(unit)
+
+
+def notes(table: PublishedTable, words: IntervalWords | None, clipped: str | None) -> tuple[str, ...]:
+    """What a workbook says of its table."""
+    found = [f"In {in_units(table.unit)}.", WHICH.replace("`", "")]
+    if clipped is not None:
+        found.append(f"What is counted: {clipped}. Numbers and intervals are about that.")
+    if words is not None:
+        found += [f"Intervals of the estimates: {words.estimates}.", f"Intervals of the values: {words.values}."]
+        found.append(INTERVALS)
+    found.append(
+        "Totals are sums of the numbers shown; their own errors are in no column. Missing cells are no numbers."
+    )
+    return tuple(found)
+
+
+def readme(facts: Mapping[str, Any], words: Mapping[str, IntervalWords], loss: str) -> bytes:
+    """The folder in words."""
+    return ("\n".join(_lines(facts, words, loss)) + "\n").encode("utf-8")
+
+
+def _lines(facts: Mapping[str, Any], words: Mapping[str, IntervalWords], loss: str) -> Iterator[str]:
+    yield f"# {facts['program']}: release {facts['release']}"
+    yield ""
+    if facts.get("description"):
+        yield str(facts["description"])
+        yield ""
+    yield (
+        f"Tables with noise that protects every {facts['unit']}, at a privacy loss of {loss}. `index.html` shows them, "
+        "`release.json` says the same to machines, `data_dictionary.csv` explains every column. Everything here is "
+        "public."
+    )
+    yield from ("", "## Which number to use", "", WHICH, "", "## Files", "")
+    yield "| table | numbers | in | files |"
+    yield "| --- | --- | --- | --- |"
+    for table in (*facts["tables"], *facts.get("ratios", ())):
+        files = ", ".join(f"`{table[form]}`" for form in ("csv", "parquet", "xlsx") if form in table)
+        yield f"| {_cell(table['name'])} | {table['cells']:,} | {_cell(in_units(table['unit']))} | {files} |"
+    yield ""
+    yield (
+        "CSV and Parquet have one row a number, and a column for every breakdown: its code, and after it its label "
+        "where it has one. A workbook (`.xlsx`) has the table with totals, all numbers, and notes; a table of more "
+        f"than {MOST_NUMBERS:,} numbers has none (a sheet of Excel ends after 1,048,576 rows). The CSV file of a table "
+        f"of more than {MOST_WITH_INTERVALS:,} numbers has its whole numbers alone. `measurements/` holds what "
+        " was measured, with the exact noise of each; `program/` what was asked."
+    )
+    yield from ("", "## Intervals", "", INTERVALS, "")
+    for which in ("estimates", "values"):
+        ways: dict[str, list[str]] = {}
+        for name, each in words.items():
+            ways.setdefault(getattr(each, which), []).append(name)
+        for way, names in ways.items():
+            of = "all tables" if len(names) == len(words) else ", ".join(names)
+            yield f"- of {which}, {of}: {way}."
+    if any("simulated" in each.values for each in words.values()):
+        yield from ("", SIMULATED)
+    if any(table.get("clipped") for table in facts["tables"]):
+        yield from ("", "## What is counted", "")
+        for table in facts["tables"]:
+            if table.get("clipped"):
+                yield f"- {table['name']}: {table['clipped']}."
+    yield from ("", "## Reading it", "", "```r", f'read.csv("{_first(facts)}", check.names = FALSE)', "```", "")
+    yield from ("```text", 'dualmandate.load_release("FOLDER")', "```", "")
+    yield "Every file is listed with its SHA-256 in `release.json`; `sha256sum` gives the same."
+
+
+def _first(facts: Mapping[str, Any]) -> str:
+    return next((table["csv"] for table in facts["tables"] if "csv" in table), "tables/….csv")
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")
