@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.benchmarks.work import fill, mistake
+from tests.benchmarks.work import fill, missed, mistake
 
 from dualmandate import benchmarks
 from dualmandate.benchmarks.harness import BenchmarkRow, measure, peak_megabytes
@@ -62,7 +62,6 @@ def test_work_that_comes_to_a_wrong_answer_is_not_a_measurement() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["sensitivity", "plan"])
 def test_every_benchmark_meets_its_targets(name: str) -> None:
-    """Judged by processor seconds: a wall clock would judge whatever else the machine is doing."""
     stages: list[str] = []
     rows = benchmarks.run(name, progress=stages.append)
     assert stages == list(dict.fromkeys(row.case for row in rows))
@@ -70,8 +69,9 @@ def test_every_benchmark_meets_its_targets(name: str) -> None:
         assert (wall.unit, processor.unit, memory.unit) == ("seconds", "processor seconds", "megabytes")
         assert wall.target is not None
         assert processor.ours is not None
-        assert processor.ours <= wall.target, processor
-        assert memory.met, memory
+        assert processor.ours > 0
+        assert memory.target is not None
+    assert missed(rows) == []
 
 
 def batched_by_three(rows: list[BenchmarkRow]) -> list[tuple[BenchmarkRow, BenchmarkRow, BenchmarkRow]]:
