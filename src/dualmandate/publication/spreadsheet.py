@@ -1,7 +1,7 @@
 """A table as a workbook for spreadsheets: rows and columns with their totals, every number with its interval, notes.
 
-Equal sheets give equal bytes: a workbook is made at no time. Rows are written one after the other, so that memory does
-not grow with the table. What begins with `=` stays a text.
+Equal sheets give equal bytes: a workbook is made at no time. It is put together in memory (some 160 MB at the most), so
+that nothing of it lies in a temporary folder, or is left there by a full disk. What begins with `=` stays a text.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ WIDEST = 200  # A breakdown with more levels goes down the rows.
 MADE = datetime(1980, 1, 1)
 TOTAL = "Total"
 SETTINGS = {
-    "constant_memory": True,
+    "in_memory": True,
     "strings_to_formulas": False,
     "strings_to_numbers": False,
     "strings_to_urls": False,
