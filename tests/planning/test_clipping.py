@@ -10,6 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+import openpyxl
 import pytest
 
 from dualmandate import load, load_release
@@ -26,6 +27,7 @@ from dualmandate.planning.release_spec import release_spec_of, release_spec_of_p
 from dualmandate.planning.saved_plan import load_plan
 from dualmandate.population import PrivacyLoss
 from dualmandate.program import read_program
+from dualmandate.publication.data_dictionary import CLIPPED
 from dualmandate.publication.release import Release
 from dualmandate.publication.writing import PublishedTable
 from dualmandate.report.documents.plan import plan_document
@@ -126,6 +128,11 @@ def test_what_is_counted_is_said_wherever_it_stands(tmp_path: Path) -> None:
     release = released(plan, tmp_path, records(1))
     assert release.facts["tables"][0]["clipped"] == said
     assert said in (release.folder / "index.html").read_text(encoding="utf-8").replace("&#39;", "'")
+    readme = (release.folder / "README.md").read_text(encoding="utf-8")
+    assert f"- cost by region: {said}.\n" in readme
+    assert CLIPPED in readme
+    book = openpyxl.load_workbook(release.folder / release.facts["tables"][0]["xlsx"])
+    assert [row[0] for row in book["Table"].iter_rows(values_only=True)][-2:] == [None, f"What is counted: {said}."]
     interval = release.interval("cost by region", region="north")
     assert interval.covers == f"only {said}"
     assert str(interval).endswith(f"; it covers only {said}")

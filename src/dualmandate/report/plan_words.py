@@ -413,13 +413,17 @@ def optional_sections(plan: Plan) -> list[tuple[str, str, list[str]]]:
 
 def _ratios(plan: Plan) -> Iterator[str]:
     for row in plan.ratios[:MOST_ROWS]:
-        unit = "" if row.unit == SHARE else f" {row.unit}"
+        off, within, around = (
+            number(value) if row.unit == SHARE else quantity(value, row.unit)
+            for value in (row.root_mean_squared_error, row.half_width, row.typical_value)
+        )
         cost = f"; its errors cost {_money(plan, row.data_loss)}" if row.data_loss else ""
         yield (
             f"'{row.ratio}', {counted(row.query_count, 'number')} of '{row.numerator}' over '{row.denominator}': "
-            f"typically off by {number(row.root_mean_squared_error)}{unit}, 95 in 100 within ±{number(row.half_width)} "
-            f"(linearized around {number(row.typical_value)}{unit}){cost}."
+            f"typically off by {off}, 95 in 100 within ±{within} (linearized around {around}){cost}."
         )
+        if row.ratio in plan.program.clipped:
+            yield f"What clipping leaves out of the two tables of '{row.ratio}' is not counted in that."
         if row.denominator_error > NOISY_DENOMINATOR:
             yield (
                 f"The denominator of '{row.ratio}' is typically off by {percent(row.denominator_error)} of itself: its "
