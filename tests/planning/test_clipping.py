@@ -26,12 +26,14 @@ from dualmandate.planning.plan import Plan
 from dualmandate.planning.release_spec import release_spec_of, release_spec_of_plan, strategy_files
 from dualmandate.planning.saved_plan import load_plan
 from dualmandate.population import PrivacyLoss
+from dualmandate.population.wording import quantity
 from dualmandate.program import read_program
 from dualmandate.publication.data_dictionary import CLIPPED
 from dualmandate.publication.release import Release
 from dualmandate.publication.writing import PublishedTable
 from dualmandate.report.documents.plan import plan_document
 from dualmandate.report.figures import clipping
+from dualmandate.report.plan_summary import plan_summary
 from dualmandate.report.plan_words import plan_words
 
 REGIONS = {"north": 0.5, "east": 0.3, "south": 0.2}
@@ -241,9 +243,28 @@ def test_records_that_are_dropped_are_counted(tmp_path: Path) -> None:
     assert [int(row.bound) for row in curve.rows] == [1, 2, 5]
     assert curve.rows[0].noise == pytest.approx(curve.rows[1].noise / 2)
     assert curve.rows[2].bias == 0
+    told = " ".join(" ".join(line.text for line in plan_summary(plan)).split())
+    assert "! At most 2 records of each person are counted: with 5 records errors would cost USD" in told
     both = load(written(tmp_path, several)).plan()  # of a sum, whole amounts are lost too
     assert both.tables[0].bias is not None
     assert both.tables[0].bias > math.sqrt(squares.mean()) * MEDIAN
+
+
+def test_one_screen_says_what_is_counted_and_what_is_left_out(tmp_path: Path) -> None:
+    plan = load(written(tmp_path)).plan()
+    [table] = plan.tables
+    assert table.bias is not None
+    shown = [line.text for line in plan_summary(plan)]
+    heads = next(line for line in shown if line.startswith("table "))
+    assert "left out" in heads
+    assert "margin" not in heads  # of the noise alone
+    row = next(line for line in shown if line.startswith("cost by region"))
+    assert quantity(table.root_mean_squared_error, "USD") in row
+    assert quantity(table.bias, "USD") in row
+    assert f"Counted in 'cost by region': {WORDS.format('100,000')}." in " ".join(shown)
+    silent = load(written(tmp_path, (LAW, ""))).plan()
+    told = " ".join(line.text for line in plan_summary(silent))
+    assert "! Cost is counted up to USD 100,000: an unknown part of 'cost by region' is left out" in told
 
 
 # The bound that is chosen.
