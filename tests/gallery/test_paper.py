@@ -47,11 +47,12 @@ def test_ids_are_unique_and_every_erratum_is_there(by_id: dict[str, PaperRow]) -
         ("title_i.implied_weight", 12_000, 16_149.07, 16_149.07),
         ("title_i.exponential", None, 1.521928, 1.521928),
         ("title_i.exponential_of_others", None, 2.248368, 2.248368),
+        ("title_i.worst_case_loss", None, 11.523963, 0.920153),
         ("title_i.cost_of_a_victim", 1400, 1343, 1343),
         ("title_i.cost_in_a_year", None, 61, 61),
         ("title_i.cost_over_time", None, 1410, 1410),
         ("title_i.unconditional_in_a_year", None, 7.183155, 7.183155),
-        ("title_i.unconditional_over_time", 2.52, 2.527644, 2.5216),
+        ("title_i.unconditional_over_time", None, 2.5216, 2.5216),
         ("title_i.in_cents", None, 11.7, 2.527644),
         ("title_i.in_thousands", None, 0.252764, 2.527644),
         ("title_i.geometric", 2.52, 2.527644, 2.444299),
@@ -105,9 +106,8 @@ def test_where_the_paper_errs_the_numbers_differ(by_id: dict[str, PaperRow]) -> 
 def test_another_reading_is_not_called_a_correction(by_id: dict[str, PaperRow]) -> None:
     """A number under another assumption stands beside no printed one: it would compare things of different kind."""
     readings = [row for row in by_id.values() if "not a correction" in row.why]
-    assert {"title_i.exponential", "title_i.unconditional_in_a_year", "title_i.replace_one"} <= {
-        row.id for row in readings
-    }
+    in_time = {"title_i.unconditional_in_a_year", "title_i.unconditional_over_time"}
+    assert {"title_i.exponential", "title_i.replace_one", *in_time} <= {row.id for row in readings}
     for row in readings:
         assert row.paper is None, row.id
         assert row.from_its_inputs == row.corrected, row.id
@@ -123,6 +123,14 @@ def test_e14_says_what_differs_and_what_follows(by_id: dict[str, PaperRow]) -> N
     expected = 2.527644 * (1400 / once) ** (1 / 3)
     assert rows["title_i.unconditional_over_time"].corrected == pytest.approx(expected, rel=1e-6)
     assert f"{expected:.2f}" == "2.52"
+
+
+def test_e7_says_what_is_spread_over_students(by_id: dict[str, PaperRow]) -> None:
+    """Of Laplace noise the mean size of an error is 1/√2 of its root mean square; a lunch costs 2.28 USD."""
+    spread = by_id["title_i.per_student_at_tenth"].corrected
+    assert isinstance(spread, float)
+    mean = spread / math.sqrt(2)
+    assert f"{mean:.2f}, is {mean / 2.28:.1f} lunches" in by_id["title_i.lunches"].why
 
 
 def test_documents_are_finite(by_id: dict[str, PaperRow]) -> None:

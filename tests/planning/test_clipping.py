@@ -10,6 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+import openpyxl
 import pytest
 
 from dualmandate import load, load_release
@@ -25,11 +26,14 @@ from dualmandate.planning.plan import Plan
 from dualmandate.planning.release_spec import release_spec_of, release_spec_of_plan, strategy_files
 from dualmandate.planning.saved_plan import load_plan
 from dualmandate.population import PrivacyLoss
+from dualmandate.population.wording import quantity
 from dualmandate.program import read_program
+from dualmandate.publication.data_dictionary import CLIPPED
 from dualmandate.publication.release import Release
 from dualmandate.publication.writing import PublishedTable
 from dualmandate.report.documents.plan import plan_document
 from dualmandate.report.figures import clipping
+from dualmandate.report.plan_summary import plan_summary
 from dualmandate.report.plan_words import plan_words
 
 REGIONS = {"north": 0.5, "east": 0.3, "south": 0.2}
@@ -126,6 +130,11 @@ def test_what_is_counted_is_said_wherever_it_stands(tmp_path: Path) -> None:
     release = released(plan, tmp_path, records(1))
     assert release.facts["tables"][0]["clipped"] == said
     assert said in (release.folder / "index.html").read_text(encoding="utf-8").replace("&#39;", "'")
+    readme = (release.folder / "README.md").read_text(encoding="utf-8")
+    assert f"- cost by region: {said}.\n" in readme
+    assert CLIPPED in readme
+    book = openpyxl.load_workbook(release.folder / release.facts["tables"][0]["xlsx"])
+    assert [row[0] for row in book["Table"].iter_rows(values_only=True)][-2:] == [None, f"What is counted: {said}."]
     interval = release.interval("cost by region", region="north")
     assert interval.covers == f"only {said}"
     assert str(interval).endswith(f"; it covers only {said}")
@@ -237,6 +246,25 @@ def test_records_that_are_dropped_are_counted(tmp_path: Path) -> None:
     both = load(written(tmp_path, several)).plan()  # of a sum, whole amounts are lost too
     assert both.tables[0].bias is not None
     assert both.tables[0].bias > math.sqrt(squares.mean()) * MEDIAN
+    told = " ".join(" ".join(line.text for line in plan_summary(both)).split())
+    assert "! At most 2 records of each person are counted: with 5 records errors would cost USD" in told
+
+
+def test_one_screen_says_what_is_counted_and_what_is_left_out(tmp_path: Path) -> None:
+    plan = load(written(tmp_path)).plan()
+    [table] = plan.tables
+    assert table.bias is not None
+    shown = [line.text for line in plan_summary(plan)]
+    heads = next(line for line in shown if line.startswith("table "))
+    assert "left out" in heads
+    assert "margin" not in heads  # of the noise alone
+    row = next(line for line in shown if line.startswith("cost by region"))
+    assert quantity(table.root_mean_squared_error, "USD") in row
+    assert quantity(table.bias, "USD") in row
+    assert f"Counted in 'cost by region': {WORDS.format('100,000')}." in " ".join(shown)
+    silent = load(written(tmp_path, (LAW, ""))).plan()
+    told = " ".join(" ".join(line.text for line in plan_summary(silent)).split())
+    assert "! Cost is counted up to USD 100,000: an unknown part of 'cost by region' is left out" in told
 
 
 # The bound that is chosen.

@@ -7,6 +7,7 @@ import math
 from pathlib import Path
 
 import numpy as np
+import openpyxl
 import pytest
 
 from dualmandate import load, load_release
@@ -16,6 +17,7 @@ from dualmandate.ledger import Account, Approval, make_key, open_ledger
 from dualmandate.planning.plan import Plan
 from dualmandate.planning.technology import values_of
 from dualmandate.population import PrivacyLoss
+from dualmandate.publication.data_dictionary import DIVIDING
 from dualmandate.publication.superpopulation import COUNTED, COVERED
 from dualmandate.report.documents.ledger import ReleaseDocument
 from dualmandate.report.documents.plan import plan_document
@@ -134,7 +136,7 @@ def test_a_plan_says_it_in_words_and_in_its_document(tmp_path: Path) -> None:
     )
     words = " ".join(plan_words(plan).split())
     assert "'mean cost by region', 4 numbers of 'cost by region' over 'persons by region'" in words
-    assert "(linearized around 400 USD per person)" in words
+    assert "(linearized around USD 400 per person)" in words
 
 
 def test_shares_of_the_denominator_move_the_levels(tmp_path: Path) -> None:
@@ -268,6 +270,17 @@ def test_a_release_publishes_ratios_with_intervals_in_every_form(tmp_path: Path)
     assert f"mean cost by region ({clipped}): 'cost by region' over 'persons by region', in USD per person" in page
     assert "'persons by region' over 'persons', as a share" in page
     assert "The interval belongs to the ratio of the estimates" in page
+    assert str(north).startswith(f"USD {north.estimate:.1f} per person, standard error ")
+    readme = (folder / "README.md").read_text(encoding="utf-8")
+    assert f"- mean cost by region: {clipped}.\n" in readme
+    assert DIVIDING in readme
+    dictionary = json.loads((folder / "data_dictionary.json").read_text(encoding="utf-8"))["tables"]
+    meanings = {each["table"]: {column["name"]: column["meaning"] for column in each["columns"]} for each in dictionary}
+    assert meanings["persons by region"]["estimate"] == "unbiased estimate; for analysis"
+    assert meanings["mean cost by region"]["estimate"].startswith("ratio of two unbiased estimates, a little biased")
+    said = openpyxl.load_workbook(folder / facts["ratios"][0]["xlsx"])["Notes"]["A"]
+    assert DIVIDING in {cell.value for cell in said}
+    assert not any(cell.value.startswith(("For print", "Totals")) for cell in said)  # ratios do not add up
     (folder / facts["ratios"][0]["parquet"]).write_bytes(b"")
     with pytest.raises(InvalidRelease):
         load_release(folder)

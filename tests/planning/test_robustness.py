@@ -163,7 +163,7 @@ def test_a_public_total_stands_beside_what_is_lost(embedded: Path) -> None:
     words = words_of(plan)
     assert "Beside a public total of USD 14.4 billion (Title I grants" in words
     assert "privacy loss costs 10.9 times as much, and errors cost 3.76 times as much." in words
-    assert "A loss above all the money at stake is hard to believe" in words
+    assert "A loss above all the money at stake, USD 14.4 billion, is hard to believe" in words
     text = embedded.read_text(encoding="utf-8")
     embedded.write_text(text.replace("value = 14.4e9", "value = 1e12"), encoding="utf-8")
     large = words_of(load(embedded).plan())

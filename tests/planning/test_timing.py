@@ -10,6 +10,7 @@ import jsonschema
 import pytest
 
 from dualmandate.errors import IncompatibleUnits, InvalidValue, Refusal
+from dualmandate.planning.plan import warnings_on
 from dualmandate.planning.program import Program, load
 from dualmandate.report.documents.plan import plan_document
 from dualmandate.report.documents.schemas import schema
@@ -50,6 +51,12 @@ def test_a_yearly_cost_beside_a_lifetime_price_is_refused(changed: Change) -> No
     assert caught.value.where.key == "preferences.mean_disclosure_cost"
     assert caught.value.where.line is not None
     assert "[preferences.horizon]" in caught.value.instead
+
+
+def test_silence_about_time_is_a_warning(title_i: Path, changed: Change) -> None:
+    said = "No amount of money says over what time it runs (time_base): all are taken to run over the same."
+    assert said in warnings_on(load(title_i).plan())
+    assert said not in warnings_on(load(changed(*timed("once", "once", "once"))).plan())
 
 
 def test_a_horizon_converts_what_comes_every_year(changed: Change) -> None:

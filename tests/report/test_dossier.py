@@ -169,7 +169,7 @@ def test_it_says_how_sure_it_is_and_how_else_the_program_could_be_read(page: str
     for row in plan.robustness.readings:
         assert row.choice is not None
         assert f">{float(row.choice.loss):,.6g}</td>" in page
-    assert "A loss above all the money at stake is hard to believe" in page
+    assert "A loss above all the money at stake, USD 14.4 billion, is hard to believe" in page
 
 
 def test_five_digits_of_the_choice_are_the_same_wherever_they_are_printed(page: str, plan: Plan) -> None:

@@ -37,6 +37,8 @@ def test_it_says_what_is_chosen_what_it_buys_who_pays_what_to_mind_and_what_to_t
     words = " ".join(lines)
     assert "The choice is epsilon = 2.4442" in words
     assert "has no interval, because no number it rests on states an error" in words
+    assert "it is between 2.439 and 5.2008. Read otherwise, it is between 0.0093119 and 10: see the readings." in words
+    assert "A loss above all the money at stake, USD 14.4 billion," in words
     assert "0.4562 children" in words
     assert words.count("USD 54.11 billion") == 2, "the table and the sum say the same"
     assert "46,000,000 children bear USD 3,422 each" in words

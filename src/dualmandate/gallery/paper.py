@@ -81,7 +81,8 @@ Value = float | str | None
 class PaperRow:
     """What the paper says, what its own inputs give, what is right, and why they differ.
 
-    `paper` is a number or wording as printed; `from_its_inputs` is computed from the paper's stated inputs and
+    `paper` is a number or wording as printed, or what a formula or sentence of it says there (a cost that it calls
+    linear is 1 times its linear stand-in); `from_its_inputs` is computed from the paper's stated inputs and
     formulas; `corrected` is computed with the mistake mended, and equals `from_its_inputs` where nothing is wrong but
     rounding. None: the paper gives no such number, or there is nothing to compute.
     """
@@ -379,12 +380,12 @@ def _costs() -> Numbers:
         "title_i.linearity_of_others": math.expm1(light_best) / light_best,
         "title_i.marginal_linearity": math.exp(best),
         "title_i.marginal_linearity_of_others": math.exp(light_best),
-        "title_i.worst_case_loss": Computed(math.expm1(best), -math.expm1(-best), math.expm1(PRINTED_EPSILON)),
+        "title_i.worst_case_loss": Computed(math.expm1(best), -math.expm1(-best)),
         "title_i.cost_of_a_victim": VICTIM_COST,
         "title_i.cost_in_a_year": UNCONDITIONAL_COST,
         "title_i.cost_over_time": over_time,
         "title_i.unconditional_in_a_year": read(information_utility=LinearCost(UNCONDITIONAL_COST)),
-        "title_i.unconditional_over_time": Computed(best, read(information_utility=LinearCost(over_time))),
+        "title_i.unconditional_over_time": read(information_utility=LinearCost(over_time)),
         "title_i.in_cents": Computed(read(price=100.0), best),
         "title_i.in_thousands": Computed(read(price=1e-3), best),
         "title_i.replace_one": read(neighbors=Neighbors.REPLACE_ONE),

@@ -201,6 +201,7 @@ def warnings_on(plan: Plan) -> Iterator[str]:
         _many_statistics,
         _worst_case,
         _hidden_prices,
+        _silent_of_time,
     ):
         yield from remarks(plan)
 
@@ -311,6 +312,12 @@ def _hidden_prices(plan: Plan) -> Iterator[str]:
             f"A price of {number(price)} {currency} per squared {currency} means an absolute risk aversion of "
             f"{number(2 * price)} per {currency}; {usual if currency == USUAL_CURRENCY else own}."
         )
+
+
+def _silent_of_time(plan: Plan) -> Iterator[str]:
+    """Where no amount of money says over what time it runs: one a year beside one once would be wrong by many times."""
+    if plan.program.timing.time_base is None:
+        yield plan.program.timing.explain()
 
 
 def _many_statistics(plan: Plan) -> Iterator[str]:

@@ -99,6 +99,14 @@ class Robustness:
 
     def sentences(self) -> Iterator[str]:
         """What must stand beside the choice."""
+        yield from self.how_sure()
+        if self.exact:
+            more = len(self.exact) - MOST_NAMED
+            named = ", ".join(self.exact[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+            yield f"Taken as exact, because nothing is stated of their errors: {named}."
+
+    def how_sure(self) -> Iterator[str]:
+        """Its interval; where what is stated of one number at a time would put it, and where other readings would."""
         loss = self.privacy_measure
         if self.span is not None:
             yield f"Given the errors that are stated, the best {loss} is {self.span} ({percent(LEVEL)})."
@@ -116,10 +124,6 @@ class Robustness:
         if read:
             low, high = chosen_loss(min(read)), chosen_loss(max(read))
             yield f"Read otherwise, it is {low if low == high else f'between {low} and {high}'}: see the readings."
-        if self.exact:
-            more = len(self.exact) - MOST_NAMED
-            named = ", ".join(self.exact[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
-            yield f"Taken as exact, because nothing is stated of their errors: {named}."
 
 
 def robustness_of(
@@ -263,8 +267,8 @@ class PublicTotal:
         )
         if max(self.privacy_cost_times, self.data_loss_times) > 1:
             yield (
-                "A loss above all the money at stake is hard to believe: check what one person loses, the price of "
-                "an error, and the time of each."
+                f"A loss above all the money at stake, {money(self.amount, self.currency)}, is hard to believe: check "
+                "what one person loses, the price of an error, and the time of each."
             )
 
 

@@ -24,6 +24,7 @@ RESERVED_WORDS = frozenset({*ALSO_CALLED, "epsilon", "rho", "disclosure", "discl
 OPERATOR_WORDS = frozenset({"per", "squared", "cubed", "square", "sq", "cubic", "nan", "percent", "delta"})
 IRREGULAR_PLURALS = {"child": "children", "person": "people", "man": "men", "woman": "women"}
 SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
+PER = " per "  # between what is counted and each of what
 NAMED_POWERS = {"squared": "2", "cubed": "3"}
 TOKEN = re.compile(
     r"""\s*(?:
@@ -176,7 +177,10 @@ def singular(word: str) -> str:
 
 
 def plural(word: str) -> str:
-    """Several of them: "child" → "children", "company" → "companies", "household" → "households"."""
+    """Several of them: "child" → "children", "company" → "companies", "hour per person" → "hours per person"."""
+    if PER in word:
+        several, _, each = word.partition(PER)
+        return plural(several) + PER + each
     head, last = _last_word(singular(word))
     if last in IRREGULAR_PLURALS:
         return head + IRREGULAR_PLURALS[last]

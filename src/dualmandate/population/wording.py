@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from dualmandate.population.currency import currency_of, short_sign
 from dualmandate.population.loss import PrivacyLoss, PrivacyMeasure
-from dualmandate.population.units import plural, singular
+from dualmandate.population.units import PER, plural, singular
 
 if TYPE_CHECKING:
     from dualmandate.population.domain import Attribute
@@ -68,9 +68,10 @@ def money(value: float, currency: str, *, short: bool = False) -> str:
 
 
 def quantity(value: float, unit: str) -> str:
-    """An amount in the unit of a table: "0.5595 children", "USD 5.536 million"."""
-    currency = currency_of(unit)
-    return f"{number(value)} {plural(unit)}" if currency is None else money(value, currency)
+    """An amount in the unit of a table or a ratio: "0.5595 children", "USD 5.536 million", "USD 2,990 per child"."""
+    what, per, each = unit.partition(PER)
+    currency = currency_of(what)
+    return f"{number(value)} {plural(unit)}" if currency is None else money(value, currency) + per + each
 
 
 def counted(count: float, unit: str) -> str:

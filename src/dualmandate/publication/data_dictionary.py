@@ -40,7 +40,11 @@ MEANINGS = {
     "standard_error": "standard error of the estimate, of the noise alone",
     QUOTIENT: "ratio of the whole numbers",
     UNIT_COLUMN: "what is counted",
-    COUNTED_COLUMN: "what a number is where amounts or records were clipped",
+    COUNTED_COLUMN: "what is counted where amounts or records were clipped; estimates and intervals are about that",
+}
+OF_RATIOS = {
+    "estimate": "ratio of two unbiased estimates, a little biased where the denominator is noisy; for analysis",
+    "standard_error": "standard error of the ratio, linearized, of the noise alone",
 }
 for _end in ENDS:
     MEANINGS[_end] = f"{_end} end of the 95 % interval of the ratio of the estimates (Fieller)"
@@ -52,6 +56,16 @@ INTERVALS = (
     "stands for one number, not for all numbers of a table together. Intervals know of the noise that protects people, "
     "and of nothing else: not of errors in the records, of people who were not counted, or of sampling."
 )
+CLIPPED = (
+    "Where amounts or records are clipped, every number, and every interval, is about what is counted, and not about "
+    "what lies beyond the bounds: a total without clipping may differ by more than any interval says."
+)
+DIVIDING = (
+    "Ratios are made of the tables, so that they cost no privacy loss. The interval belongs to the ratio of the "
+    "estimates: it holds the true ratio in at least 95 of 100 releases, by the exact noise of both tables, and is any "
+    "number where the noise of the denominator may be all of it. The ratio of the whole numbers stands beside it, "
+    "without an interval. A ratio of unbiased estimates is itself a little biased where the denominator is noisy."
+)
 SIMULATED = (
     "The intervals of `value` are simulated around the published numbers. They are not proved to hold in 90 and 95 of "
     "100 releases: where the simulation was tried on small programs they did on average over a table, and single "
@@ -59,7 +73,7 @@ SIMULATED = (
 )
 
 
-def described(sheet: ReleaseSheet, file: str) -> dict[str, Any]:
+def described(sheet: ReleaseSheet, file: str, *, is_ratio: bool = False) -> dict[str, Any]:
     """The columns of one file, and the levels of each that are not too many."""
     columns: list[dict[str, Any]] = []
     for text in sheet.texts:
@@ -76,10 +90,11 @@ def described(sheet: ReleaseSheet, file: str) -> dict[str, Any]:
                 for level in text.words
             ]
         columns.append(entry)
+    meanings = MEANINGS | OF_RATIOS if is_ratio else MEANINGS
     for name, values in sheet.numbers.items():
         kind = "whole number" if values.dtype.kind == "i" else "number"
-        columns.append({"name": name, "type": kind, "unit": sheet.unit, "meaning": MEANINGS[name]})
-    columns += [{"name": name, "type": "text", "meaning": MEANINGS[name]} for name in constants(sheet)]
+        columns.append({"name": name, "type": kind, "unit": sheet.unit, "meaning": meanings[name]})
+    columns += [{"name": name, "type": "text", "meaning": meanings[name]} for name in constants(sheet)]
     return {"table": sheet.name, "file": file, "unit": sheet.unit, "rows": sheet.rows, "columns": columns}
 
 
@@ -99,23 +114,21 @@ def dictionary_files(described: Sequence[Mapping[str, Any]]) -> dict[str, bytes]
     }
 
 
-def in_units(unit: str) -> str:
-    """The unit of a table as it stands after "in": "people", "USD per person"."""
-    return unit if " per " in unit else plural(unit)
+def reading_of(facts: Mapping[str, Any]) -> tuple[str, ...]:
+    """What the intervals of a release promise, and what they are about where something is clipped."""
+    return (INTERVALS, CLIPPED) if any(table.get("clipped") for table in facts["tables"]) else (INTERVALS,)
 
 
 def notes(table: PublishedTable, words: IntervalWords | None, clipped: str | None) -> tuple[str, ...]:
-    """What a workbook says of its table."""
-    found = [f"In {in_units(table.unit)}.", WHICH.replace("`", "")]
+    """What a workbook says of its table; `words` are None for a ratio."""
+    found = [f"In {plural(table.unit)}.", (DIVIDING if words is None else WHICH).replace("`", "")]
     if clipped is not None:
         found.append(f"What is counted: {clipped}. Numbers and intervals are about that.")
-    if words is not None:
-        found += [f"Intervals of the estimates: {words.estimates}.", f"Intervals of the values: {words.values}."]
-        found.append(INTERVALS)
-    found.append(
-        "Totals are sums of the numbers shown; their own errors are in no column. Missing cells are no numbers."
-    )
-    return tuple(found)
+    if words is None:
+        return tuple(found)
+    found += [f"Intervals of the estimates: {words.estimates}.", f"Intervals of the values: {words.values}."]
+    totals = "Totals are sums of the numbers shown; their own errors are in no column. Missing cells are no numbers."
+    return (*found, INTERVALS, totals)
 
 
 def readme(facts: Mapping[str, Any], words: Mapping[str, IntervalWords], loss: str) -> bytes:
@@ -139,16 +152,16 @@ def _lines(facts: Mapping[str, Any], words: Mapping[str, IntervalWords], loss: s
     yield "| --- | --- | --- | --- |"
     for table in (*facts["tables"], *facts.get("ratios", ())):
         files = ", ".join(f"`{table[form]}`" for form in ("csv", "parquet", "xlsx") if form in table)
-        yield f"| {_cell(table['name'])} | {table['cells']:,} | {_cell(in_units(table['unit']))} | {files} |"
+        yield f"| {_cell(table['name'])} | {table['cells']:,} | {_cell(plural(table['unit']))} | {files} |"
     yield ""
     yield (
         "CSV and Parquet have one row a number, and a column for every breakdown: its code, and after it its label "
         "where it has one. A workbook (`.xlsx`) has the table with totals, all numbers, and notes; a table of more "
         f"than {MOST_NUMBERS:,} numbers has none (a sheet of Excel ends after 1,048,576 rows). The CSV file of a table "
         f"of more than {MOST_WITH_INTERVALS:,} numbers has its whole numbers alone. `measurements/` holds what "
-        " was measured, with the exact noise of each; `program/` what was asked."
+        "was measured, with the exact noise of each; `program/` what was asked."
     )
-    yield from ("", "## Intervals", "", INTERVALS, "")
+    yield from ("", "## Intervals", "", " ".join(reading_of(facts)), "")
     for which in ("estimates", "values"):
         ways: dict[str, list[str]] = {}
         for name, each in words.items():
@@ -158,11 +171,13 @@ def _lines(facts: Mapping[str, Any], words: Mapping[str, IntervalWords], loss: s
             yield f"- of {which}, {of}: {way}."
     if any("simulated" in each.values for each in words.values()):
         yield from ("", SIMULATED)
-    if any(table.get("clipped") for table in facts["tables"]):
+    ratios = facts.get("ratios", ())
+    if ratios:
+        yield from ("", "## Means, shares and ratios", "", DIVIDING)
+    clipped = [table for table in (*facts["tables"], *ratios) if table.get("clipped")]
+    if clipped:
         yield from ("", "## What is counted", "")
-        for table in facts["tables"]:
-            if table.get("clipped"):
-                yield f"- {table['name']}: {table['clipped']}."
+        yield from (f"- {table['name']}: {table['clipped']}." for table in clipped)
     yield from ("", "## Reading it", "", "```r", f'read.csv("{_first(facts)}", check.names = FALSE)', "```", "")
     yield from ("```text", 'dualmandate.load_release("FOLDER")', "```", "")
     yield "Every file is listed with its SHA-256 in `release.json`; `sha256sum` gives the same."

@@ -43,7 +43,7 @@ from dualmandate.population.arrays import Booleans, Floats, Integers
 from dualmandate.population.currency import currency_of
 from dualmandate.population.rational import written_probability
 from dualmandate.population.shown import cut_line, page_of, sentences, table
-from dualmandate.population.units import plural
+from dualmandate.population.units import PER, plural
 from dualmandate.population.wording import exact, number, percent
 
 ROUNDING = 1e-4  # Bounds are moved outward by so much of a lattice step: no truth is lost to a rounding error.
@@ -116,9 +116,10 @@ class Interval:
         """The estimate in its unit, with the digits that its error supports."""
         if self.unit is None or not math.isfinite(self.estimate):
             return self._written(self.estimate, round)
-        currency, size = currency_of(self.unit), self._written(abs(self.estimate), round)
+        what, per, each = self.unit.partition(PER)
+        currency, size = currency_of(what), self._written(abs(self.estimate), round)
         sign = "−" if self.estimate < 0 and size != "0" else ""
-        return f"{sign}{size} {plural(self.unit)}" if currency is None else f"{sign}{currency} {size}"
+        return f"{sign}{size} {plural(self.unit)}" if currency is None else f"{sign}{currency} {size}{per}{each}"
 
     def _written(self, value: float, whole: Callable[[float], int]) -> str:
         """A number in steps of the second digit of the standard error, rounded as `whole` says: outward for ends."""

@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from dualmandate.publication.post_processing import PostProcessed
 
 PAGE = "index.html"
-TABLES = "tables"
+TABLES, RATIOS = "tables", "ratios"
 FOLDERS = {"sdmx-csv": "sdmx", "sdmx-ml": "sdmx"}  # Forms that are not beside the others lie there.
 GLANCED = 500  # A page may show so many numbers of each table.
 ENOUGH = 2**20  # So many standard errors, evenly chosen, are enough for a typical one.
@@ -208,7 +208,8 @@ class TableFiles:
             paths["xlsx"] = Xlsx(said).write(sheet, _folder(self.draft, folder) / name)
         files = {form: found[0].relative_to(self.draft).as_posix() for form, found in paths.items()}
         large = sheet.rows > MOST_WITH_INTERVALS
-        self.described.append(described(sheet, files["parquet"] if large else files.get("csv", files["parquet"])))
+        shown = files["parquet"] if large else files.get("csv", files["parquet"])
+        self.described.append(described(sheet, shown, is_ratio=folder == RATIOS))
         return files
 
 
@@ -245,7 +246,7 @@ def _write_ratios(files: TableFiles, facts: Mapping[str, Any]) -> list[tuple[Gla
     names, written = file_names([*tables, *ratios]), list[tuple[Glance, dict[str, str]]]()
     for ratio in order.ratios:
         table = release.divided(ratio.name, order.units[ratio.name])
-        found = files.write(table, names[table.name], "ratios", ratio_sheet(table, _named(order, table.name)))
+        found = files.write(table, names[table.name], RATIOS, ratio_sheet(table, _named(order, table.name)))
         written.append((_glance(table, shown=order.page is not None), found))
     return written
 

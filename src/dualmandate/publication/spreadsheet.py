@@ -86,7 +86,7 @@ def _rows(sheet: ReleaseSheet) -> Iterator[Sequence[object]]:
 
 
 def _layout(sheet: ReleaseSheet) -> Iterator[Sequence[object]]:
-    """The whole numbers, or the estimates: the last breakdown across the columns, the others down the rows, totals."""
+    """The whole numbers, or the estimates: the last breakdown across, others down, totals; what is counted below."""
     across = len(sheet.labels) > 1 and len(sheet.labels[-1]) <= WIDEST
     words = [_shown(sheet, place) for place in range(len(sheet.labels))]
     first = next(name for name in ("value", "estimate") if name in sheet.numbers)
@@ -105,6 +105,9 @@ def _layout(sheet: ReleaseSheet) -> Iterator[Sequence[object]]:
         sums: NDArray[Any] = table.sum(axis=0)
         empty = [""] * (len(down) - 1)
         yield [TOTAL, *empty, *sums.tolist(), *((sums.sum().item(),) if margin else ())]
+    if "clipped" in sheet.facts:
+        yield []
+        yield [f"What is counted: {sheet.facts['clipped']}."]
 
 
 def _shown(sheet: ReleaseSheet, place: int) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from dualmandate.planning.plan import warnings_on
 from dualmandate.population.wording import counted, money, quantity, stated_amount
-from dualmandate.report.plan_words import columns, costs_of_errors, margin
+from dualmandate.report.plan_words import bound_words, columns, costs_of_errors, left_out, margin
 
 if TYPE_CHECKING:
     from dualmandate.planning.plan import Plan
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 LINES, WIDTH = 25, 80
 MOST_TABLES, LEAST_TABLES = 6, 2
 MOST_WARNINGS, WARNING_LINES = 3, 3
-SHORTEST_NAME = 12  # letters of a table, where its numbers are long
+SHORTEST_NAME, LONGEST_NAME = 12, 40  # letters of a table: where its numbers are long, and in a sentence
 
 
 @dataclass(frozen=True)
@@ -44,26 +44,31 @@ def plan_summary(plan: Plan, after: Sequence[str] = ()) -> list[ScreenLine]:
         *(ScreenLine(line, "choice") for line in _lines(first, 2)),
     ]
     head += [ScreenLine(line) for sentence in sure for line in _lines(sentence, 2)] + [ScreenLine("")]
-    costs = [ScreenLine(line) for sentence in _costs(plan) for line in _lines(sentence, 2)] + [ScreenLine("")]
+    paid = [*_counted(plan), *_costs(plan)]
+    costs = [ScreenLine(line) for sentence in paid for line in _lines(sentence, 2)] + [ScreenLine("")]
     last = [ScreenLine(line) for line in ("", *after)] if after else []
     room = LINES - len(head) - len(costs) - len(last)
-    warnings = [*islice(_warnings(plan), MOST_WARNINGS)]
-    most = min(room - min(len(plan.tables) + 1, LEAST_TABLES + 2), len(warnings) * WARNING_LINES)
-    told = [
-        ScreenLine(line, "warning")
-        for warning in warnings
-        for line in _lines(warning, max(1, most // len(warnings)), "! ")
-    ]
-    told = told or [ScreenLine("No warning.")]
+    told = _told(plan, room - min(len(plan.tables) + 1, LEAST_TABLES + 2)) or [ScreenLine("No warning.")]
     heads, *tables = _tables(plan, room - len(told) - 1)
     return [*head, ScreenLine(heads, "heading"), *map(ScreenLine, tables), *costs, *told, *last]
 
 
+def _told(plan: Plan, most: int) -> list[ScreenLine]:
+    """The first warnings in so many lines, one at least: the first ones in full."""
+    warnings = [*islice(_warnings(plan), min(MOST_WARNINGS, max(1, most)))]
+    lines: list[str] = []
+    for later, warning in zip(reversed(range(len(warnings))), warnings, strict=True):
+        lines += _lines(warning, max(1, min(WARNING_LINES, most - len(lines) - later)), "! ")
+    return [ScreenLine(line, "warning") for line in lines]
+
+
 def _choice(plan: Plan) -> Iterator[str]:
-    """The choice, and how sure it is: by its interval, and over what is stated of one number at a time."""
-    known = plan.robustness
+    """The choice, and how sure it is: by its interval, and beside what else is stated or could be read."""
+    interval, *ranges = plan.robustness.how_sure()
     yield plan.choice.explain().splitlines()[0]
-    yield from islice(known.sentences(), 2 if known.judged else 1)
+    yield interval
+    if ranges:
+        yield " ".join(ranges)
 
 
 def _tables(plan: Plan, most: int) -> list[str]:
@@ -71,13 +76,14 @@ def _tables(plan: Plan, most: int) -> list[str]:
     costs = costs_of_errors(plan)
     ranked = sorted(plan.tables, key=lambda table: -costs[table.table])
     shown = ranked[: min(most if len(ranked) <= most else most - 1, MOST_TABLES)]
-    heads = ["table", "numbers", "typical error", "95 % margin", "cost of errors"]
+    clipped = any(table.bias for table in shown)  # then a margin of the noise alone would say too little
+    heads = ["table", "numbers", "typical error", "left out" if clipped else "95 % margin", "cost of errors"]
     rows = [
         [
             table.table,
             f"{table.query_count:,}",
             "exact" if table.exact else quantity(table.root_mean_squared_error, table.unit),
-            margin(table),
+            left_out(table) if clipped else margin(table),
             money(costs[table.table], plan.choice.currency),
         ]
         for table in shown
@@ -89,6 +95,14 @@ def _tables(plan: Plan, most: int) -> list[str]:
         rest = money(sum(costs[table.table] for table in ranked[len(shown) :]), plan.choice.currency)
         lines.append(f"… and {len(ranked) - len(shown):,} more in the dossier, whose errors cost {rest}")
     return [_short(line, WIDTH) for line in lines]
+
+
+def _counted(plan: Plan) -> Iterator[str]:
+    """What is counted in the costliest table of which amounts or records are clipped."""
+    costs, clipped = costs_of_errors(plan), plan.program.clipped
+    ranked = sorted((table.table for table in plan.tables if table.table in clipped), key=lambda name: -costs[name])
+    for name in ranked[:1]:
+        yield f"Counted in '{_short(name, LONGEST_NAME)}': {clipped[name]}."
 
 
 def _costs(plan: Plan) -> Iterator[str]:
@@ -110,12 +124,12 @@ def _warnings(plan: Plan) -> Iterator[str]:
     yield from found[:first]
     for curve in plan.extensions.clipping:
         here, best = next(row for row in curve.rows if row.bound == curve.bound), curve.recommended
-        bound = stated_amount(curve.bound, curve.unit)
+        counted_up = bound_words(plan, curve)
         if here.both is None:
-            yield f"Clipping {curve.name} at {bound} leaves out an unknown part of '{curve.table}': not counted here."
+            yield f"{counted_up}: an unknown part of '{curve.table}' is left out, and not counted here."
         elif best is not None and best is not here:
             better, less = stated_amount(best.bound, curve.unit), money(here.cost - best.cost, plan.choice.currency)
-            yield f"{curve.name} is clipped at {bound}: at {better} errors would cost {less} less."
+            yield f"{counted_up}: with {better} errors would cost {less} less."
     yield from found[first:]
 
 

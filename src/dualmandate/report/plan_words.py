@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from dualmandate.choice import Choice
     from dualmandate.choice.statics import TornadoEnd
     from dualmandate.mechanism import Strategy
+    from dualmandate.planning.clipping import BoundCurve
     from dualmandate.planning.comparison import Comparison
     from dualmandate.planning.measures import MeasuredLoss
     from dualmandate.planning.plan import Plan, TableConsequence
@@ -114,7 +115,7 @@ def _tables(plan: Plan) -> list[str]:
                 textwrap.shorten(table.table, 34, placeholder="…"),
                 f"{table.query_count:,}",
                 "exact" if table.exact else quantity(table.root_mean_squared_error, table.unit),
-                *clipped * ["not counted" if table.bias is None else quantity(table.bias, table.unit)],
+                *clipped * [left_out(table)],
                 margin(table),
                 "–"
                 if table.root_mean_squared_consequence is None
@@ -138,6 +139,19 @@ def margin(table: TableConsequence) -> str:
     if table.exact:
         return "–"
     return "±" + quantity(table.half_width, table.unit).removesuffix(f" {plural(table.unit)}")
+
+
+def left_out(table: TableConsequence) -> str:
+    """What clipping leaves out of one number, root mean squared."""
+    return "not counted" if table.bias is None else quantity(table.bias, table.unit)
+
+
+def bound_words(plan: Plan, curve: BoundCurve) -> str:
+    """What is counted with the bound in use, as the beginning of a sentence."""
+    bound = stated_amount(curve.bound, curve.unit)
+    if curve.name == RECORDS:
+        return f"At most {bound} of each {plan.program.units.singular} {'is' if curve.bound == 1 else 'are'} counted"
+    return f"{_raised(curve.name)} is counted up to {bound}"
 
 
 def clipped_sentences(plan: Plan) -> list[str]:
@@ -413,13 +427,17 @@ def optional_sections(plan: Plan) -> list[tuple[str, str, list[str]]]:
 
 def _ratios(plan: Plan) -> Iterator[str]:
     for row in plan.ratios[:MOST_ROWS]:
-        unit = "" if row.unit == SHARE else f" {row.unit}"
+        off, within, around = (
+            number(value) if row.unit == SHARE else quantity(value, row.unit)
+            for value in (row.root_mean_squared_error, row.half_width, row.typical_value)
+        )
         cost = f"; its errors cost {_money(plan, row.data_loss)}" if row.data_loss else ""
         yield (
             f"'{row.ratio}', {counted(row.query_count, 'number')} of '{row.numerator}' over '{row.denominator}': "
-            f"typically off by {number(row.root_mean_squared_error)}{unit}, 95 in 100 within ±{number(row.half_width)} "
-            f"(linearized around {number(row.typical_value)}{unit}){cost}."
+            f"typically off by {off}, 95 in 100 within ±{within} (linearized around {around}){cost}."
         )
+        if row.ratio in plan.program.clipped:
+            yield f"What clipping leaves out of the two tables of '{row.ratio}' is not counted in that."
         if row.denominator_error > NOISY_DENOMINATOR:
             yield (
                 f"The denominator of '{row.ratio}' is typically off by {percent(row.denominator_error)} of itself: its "
@@ -539,10 +557,7 @@ def _existing(plan: Plan) -> Iterator[str]:
 def _clipping(plan: Plan) -> Iterator[str]:
     """What each bound leaves out, beside the noise that it takes, and which one would do better."""
     for curve in plan.extensions.clipping:
-        bound, unit = stated_amount(curve.bound, curve.unit), curve.table_unit
-        counts = f"{curve.name} is counted up to {bound}"
-        if curve.name == RECORDS:
-            counts = f"at most {bound} of each {plan.program.protection.unit} are counted"
+        counts, unit = bound_words(plan, curve), curve.table_unit
         here = next(row for row in curve.rows if row.bound == curve.bound)
         number_of, best = f"a number of '{curve.table}'", curve.recommended
         if here.both is None or here.bias is None:
@@ -550,12 +565,12 @@ def _clipping(plan: Plan) -> Iterator[str]:
             how = f"State {key}, from a public source, to have it counted."
             how = how if curve.source is None else "It cannot be told from what is stated."
             yield (
-                f"{_raised(counts)}. What that leaves out is not counted here: errors of {number_of} are those of "
+                f"{counts}. What that leaves out is not counted here: errors of {number_of} are those of "
                 f"noise alone, {quantity(here.noise, unit)}. {how}"
             )
         else:
             yield (
-                f"{_raised(counts)}: {number_of} is then typically off by {quantity(here.both, unit)}, by "
+                f"{counts}: {number_of} is then typically off by {quantity(here.both, unit)}, by "
                 f"{quantity(here.noise, unit)} of noise and by {quantity(here.bias, unit)} that is left out "
                 f"(by {curve.source})."
             )

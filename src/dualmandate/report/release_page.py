@@ -17,7 +17,7 @@ from dualmandate.population import PrivacyLoss, PrivacyMeasure, plural
 from dualmandate.population.arrays import Floats
 from dualmandate.population.wording import counted, number, stated_loss
 from dualmandate.program.program import SHARE
-from dualmandate.publication.data_dictionary import INTERVALS, WHICH
+from dualmandate.publication.data_dictionary import DIVIDING, WHICH, reading_of
 from dualmandate.publication.writing import ENDS, Glance, PublishedTable
 from dualmandate.report.theme import Cell, Column, FigureTable, rendered
 
@@ -36,18 +36,6 @@ EFFECTS = {
     "unbiased_error": "error of estimates",
     "consistent_error": "error of whole numbers",
 }
-CLIPPED = (
-    "Where amounts or records are clipped, every number, and every interval, is about what is counted, and not about "
-    "what lies beyond the bounds: a total without clipping may differ by more than any interval says."
-)
-
-
-DIVIDING = (
-    "Ratios are made of the tables, so that they cost no privacy loss. The interval belongs to the ratio of the "
-    "estimates: it holds the true ratio in at least 95 of 100 releases, by the exact noise of both tables, and is any "
-    "number where the noise of the denominator may be all of it. The ratio of the whole numbers stands beside it, "
-    "without an interval. A ratio of unbiased estimates is itself a little biased where the denominator is noisy."
-)
 UNCHECKED = (
     "Nobody had checked the records, as they were, against the program before they were published: what does not fit "
     "its levels and bounds was left out or clipped unseen."
@@ -61,7 +49,6 @@ def release_page(facts: Mapping[str, Any], tables: Sequence[Glance]) -> str:
     ratios = [glance for glance in tables if glance.first.name in asked]
     tables = [glance for glance in tables if glance.first.name not in asked]
     cells = sum(table.cells for table in tables)
-    clipped = {table["name"]: table.get("clipped") for table in facts["tables"]}
     both = list(zip(tables, facts["tables"], strict=True))
     most = max(LEAST_SHOWN, MOST_SHOWN // max(1, len(tables) + len(ratios)))
     return rendered(
@@ -73,7 +60,7 @@ def release_page(facts: Mapping[str, Any], tables: Sequence[Glance]) -> str:
         summary=f"{counted(len(tables), 'table')} with {counted(cells, 'number')}, "
         f"at a privacy loss of {stated_loss(loss)} for each {facts['unit']}.",
         which=WHICH.replace("`", ""),
-        reading=f"{INTERVALS} {CLIPPED}" if any(clipped.values()) else INTERVALS,
+        reading=" ".join(reading_of(facts)),
         tables=[_shown(f"table-{i}", glance, entry, most) for i, (glance, entry) in enumerate(both)],
         ratios=[_shown(f"ratio-{i}", each, asked[each.first.name], most) for i, each in enumerate(ratios)],
         form_names=FORM_NAMES,
@@ -154,13 +141,13 @@ def _shown(anchor: str, glance: Glance, facts: Mapping[str, Any], most: int) -> 
         for label, code, cells, bar in zip(words, codes, zip(*columns.values(), strict=True), bars, strict=True)
     )
     named = {form: facts[form] for form in FORM_NAMES if form in facts}
-    unit = table.unit if " per " in table.unit or table.unit == SHARE else plural(table.unit)
+    unit = table.unit if table.unit == SHARE else plural(table.unit)
     error = number(glance.typical_error, 2) if glance.typical_error > 0 else ""
     told = facts["intervals"] if isinstance(facts.get("intervals"), dict) else None
     clipped = f" ({facts['clipped']})" if facts.get("clipped") else ""
     about = f"In {unit}" + (f"; what is counted:{clipped.replace(' (', ' ', 1)[:-1]}" if clipped else "")
     if "numerator" in facts:
-        as_unit = f"in {table.unit}" if " per " in table.unit else "as a share"
+        as_unit = "as a share" if table.unit == SHARE else f"in {unit}"
         about = f"{table.name}{clipped}: '{facts['numerator']}' over '{facts['denominator']}', {as_unit}"
         ways = "95 %, of the ratio of the estimates" if facts["intervals"] else "one by one, by load_release"
         told = {"estimates": ways, "values": "not given"}

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
+from dualmandate.audit.claims.attack import ClaimedNoise
 from dualmandate.audit.claims.checks import (
     exact_totals,
     finest_digit,
@@ -16,6 +18,7 @@ from dualmandate.audit.claims.checks import (
     pmf_ratio,
 )
 from dualmandate.mechanism import GEOMETRIC
+from dualmandate.mechanism.technologies import noise_named
 
 
 def test_the_ratio_of_probabilities() -> None:
@@ -30,6 +33,21 @@ def test_the_ratio_of_probabilities() -> None:
     found = pmf_ratio(cut, shift=1, epsilon=5.0, reach=10)
     assert found.broken
     assert "cannot produce" in found.words
+
+
+@pytest.mark.parametrize("scale", [1, 620, 2_000, 1_000_000])
+@pytest.mark.parametrize("law", ["laplace", "gaussian"])
+def test_wide_noise_is_not_accused_of_the_rounding_of_logarithms(law: str, scale: int) -> None:
+    """Sums of amounts have noise of thousands of steps; a parameter that is wrong by 1 in 1,000 is still found."""
+    parameter = Fraction(scale if law == "laplace" else scale**2)
+
+    def claimed(times: Fraction) -> ClaimedNoise:
+        drawn = noise_named(law, parameter)
+        return ClaimedNoise("", law, parameter * times, lambda k: drawn.distribution().log_likelihood(float(k)), drawn)
+
+    assert not claimed(Fraction(1)).check().broken
+    if law == "laplace" or scale < 5_000:  # a Gaussian's are added up within 20,000 steps alone
+        assert claimed(Fraction(1_001, 1_000)).check().broken
 
 
 def test_a_loss_from_draws_alone() -> None:

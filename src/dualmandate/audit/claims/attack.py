@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from dualmandate.audit.claims.checks import (
     DRAWS,
     LEVEL,
+    ROUNDING,
     TIE,
     ClaimCheck,
     Law,
@@ -107,14 +108,15 @@ class ClaimedNoise:
 
     def _divergence(self, reach: int) -> ClaimCheck:
         """Rényi's divergence of answers that differ by one, at most order × ρ at every order."""
-        rho, worst = float(self.unit_loss()), 0.0
+        rho, worst, broken = float(self.unit_loss()), 0.0, False
         logs = np.array([self.log_pmf(k) for k in range(-reach - 1, reach + 1)])
         for order in ORDERS:
             powers = order * logs[1:] + (1 - order) * logs[:-1]
             top = float(powers.max())
             divergence = (top + math.log(float(np.exp(powers - top).sum()))) / (order - 1)
             worst = max(worst, divergence / order)
-        broken = worst > rho * (1 + 1e-9)
+            rounding = ROUNDING * float(np.abs(logs).max()) / (order - 1)
+            broken = broken or divergence / order > rho * (1 + 1e-9) + rounding
         words = f"the loss is ρ = {worst:.9g}, {'above' if broken else 'within'} the claimed {rho:.9g}"
         return ClaimCheck("Rényi divergence", broken, words)
 

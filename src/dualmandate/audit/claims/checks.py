@@ -35,7 +35,7 @@ from dualmandate.population.loss import epsilon_at
 TIE = 1e-9  # Equal ratios are put in an order by this much of a projection.
 _FEW = (0.0005, 0.001, 0.003, 0.01, 0.03)
 _QUANTILES = (*_FEW, *(tenth / 10 for tenth in range(1, 10)), *(1 - each for each in reversed(_FEW)))
-NEGLIGIBLE = 1e-12  # Logarithms computed in floats may be off by this share.
+ROUNDING = 8 * 2.0**-52  # A logarithm computed in floats may be off by this share of itself.
 Data = TypeVar("Data")
 Data_contra = TypeVar("Data_contra", contravariant=True)
 DRAWS = 20_000
@@ -107,7 +107,7 @@ def pmf_ratio(log_pmf: Callable[[int], float], *, shift: int, epsilon: float, re
 
     `log_pmf(k)` is the logarithm of the noise's probability of k; outputs to `reach` on both sides are compared.
     """
-    largest, where = -math.inf, 0
+    largest, where, rounding = -math.inf, 0, ROUNDING * epsilon
     for output in range(-reach, reach + 1):
         one, other = log_pmf(output), log_pmf(output - shift)
         if one == -math.inf and other == -math.inf:
@@ -115,7 +115,9 @@ def pmf_ratio(log_pmf: Callable[[int], float], *, shift: int, epsilon: float, re
         ratio = math.inf if -math.inf in (one, other) else abs(one - other)
         if ratio > largest:
             largest, where = ratio, output
-    broken = largest > epsilon * (1 + NEGLIGIBLE)
+        if not math.isinf(ratio):  # of wide noise the difference is small, and its digits are those of the logarithms
+            rounding = max(rounding, ROUNDING * max(abs(one), abs(other)))
+    broken = largest > epsilon + rounding
     seen = "one of the two answers cannot produce" if math.isinf(largest) else f"the loss is {largest:.9g} at"
     words = f"{seen} the output {where}: {'above' if broken else 'within'} the claimed {epsilon:g}"
     return ClaimCheck("pmf ratio", broken, f"{words} (outputs −{reach:,} to {reach:,})")
