@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 
 import jsonschema
@@ -12,6 +13,7 @@ from dualmandate.errors import IncompatibleUnits, InvalidMechanism, InvalidValue
 from dualmandate.frontier import GroupSecret
 from dualmandate.planning.plan import Plan
 from dualmandate.planning.program import load
+from dualmandate.population.wording import money
 from dualmandate.report.documents.plan import plan_document
 from dualmandate.report.documents.schemas import schema
 from dualmandate.report.dossier import write_dossier
@@ -163,6 +165,19 @@ def test_tables_that_are_used_for_years(tmp_path: Path) -> None:
     words = words_of(plan)
     assert "A new release every year is best" in words
     assert "count for every year of use; the choice above counts one year" in words
+
+
+def test_releases_that_cost_more_than_their_tables_are_worth(tmp_path: Path) -> None:
+    plan = planned(tmp_path, USED.replace("value = 20000", "value = 1"))
+    worth = plan.extensions.renewals[0].worth
+    assert worth < 0
+    words = words_of(plan)
+    assert "No new release pays: even the best, one every" in words
+    assert f"than the yearly_value of the tables, by {money(-worth, 'USD')} today." in words
+    assert "is best, each at" not in words
+    undiscounted = USED.replace("0.95", "1\ndisclosure_after_years = 20").replace("value = 20000", "value = 1")
+    words = words_of(planned(tmp_path, undiscounted))
+    assert re.search(r"the yearly_value of the tables, by USD [\d,.]+ a year\.", words)
 
 
 def test_truthful_reports_in_the_markets(tmp_path: Path) -> None:

@@ -465,3 +465,57 @@ def test_records_spread_over_the_levels_of_an_amount_as_its_distribution_says(tm
         squared.append(np.square(np.bincount(level, weights=np.maximum(costs - 5000, 0), minlength=3)).sum())
     found = program.clipping.squared_bias("cost by region")
     assert found == pytest.approx(np.mean(squared), rel=4 * np.std(squared) / np.mean(squared) / 20)
+
+
+def lognormal_excess(bound: float) -> tuple[float, float]:
+    """E[(X − u)⁺] and E[((X − u)⁺)²] of the stated law, by the normal integral."""
+
+    def beyond(power: int) -> float:  # E[Xᵖ; X > u]
+        distance = (math.log(bound / MEDIAN) - power * SPREAD**2) / SPREAD
+        return MEDIAN**power * math.exp((power * SPREAD) ** 2 / 2) * math.erfc(distance / math.sqrt(2)) / 2
+
+    none, one, two = (beyond(power) for power in range(3))
+    return one - bound * none, two - 2 * bound * one + bound**2 * none
+
+
+def test_a_bias_counts_as_a_share_of_what_is_expected_where_errors_do(tmp_path: Path) -> None:
+    """Σ E[B²]/m² over regions of 5, 3 and 2 in ten; B adds up what each of n people has beyond 5,000."""
+    numbers = {"north": 12e6, "east": 9e6, "south": 2e6}
+    rows = [f"{region},{amount:.0f}" for region, amount in numbers.items()]
+    (tmp_path / "last.csv").write_text("\n".join(["region,number", *rows]) + "\n", encoding="utf-8")
+    worth = 'value_of_accuracy = { value = 1e-4, unit = "USD per USD^2", source = "made up" }'
+    relative = 'loss = "relative"\npublic_numbers = "last.csv"\n' + worth.replace("1e-4", "1e6").replace(
+        "USD per USD^2", "USD"
+    )
+    plan = load(written(tmp_path, ("upper = 100000", "upper = 5000"), (worth, relative))).plan()
+    mean, square = lognormal_excess(5000)
+    bias = sum(
+        ((PEOPLE * share * mean) ** 2 + PEOPLE * (share * square - (share * mean) ** 2)) / numbers[region] ** 2
+        for region, share in REGIONS.items()
+    )
+    decay = math.exp(-float(plan.loss.amount) / 50)  # one person moves a sum by up to 50 steps of 100
+    noise = sum(100**2 * 2 * decay / (1 - decay) ** 2 / number**2 for number in numbers.values())
+    assert plan.tables[0].data_loss == pytest.approx(1e6 * (bias + noise))
+    words = " ".join(plan_words(plan).split())
+    assert "That is of noise alone: what clipping leaves out is not in it." in words
+
+
+WORST = (
+    'value_of_accuracy = { value = 1e-4, unit = "USD per USD^2"',
+    'loss = "worst-case"\nmiss_probability = 0.05\nvalue_of_accuracy = { value = 1, unit = "USD per USD"',
+)
+
+
+def test_a_bias_has_no_part_in_a_worst_error_and_no_bound_is_chosen_by_it(tmp_path: Path) -> None:
+    plan = load(written(tmp_path, ("upper = 100000", "upper = 5000"), WORST)).plan()
+    [row], [curve] = plan.extensions.losses, plan.extensions.clipping
+    assert plan.tables[0].data_loss == pytest.approx(row.amount)
+    assert plan.tables[0].bias == next(each.bias for each in curve.rows if each.bound == 5000)
+    assert curve.recommended is None
+    words = " ".join(plan_words(plan).split())
+    assert "has no part in what errors of 'cost by region' cost" in words
+    assert "It is recommended" not in words
+    with pytest.raises(Refusal, match="the bound of 'cost' cannot be chosen") as refused:
+        load(written(tmp_path, ("upper = 100000", 'upper = "best"'), WORST)).plan()
+    assert refused.value.where is not None
+    assert refused.value.where.key == "workload[0].loss"

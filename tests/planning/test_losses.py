@@ -249,3 +249,22 @@ def test_numbers_in_steps_of_a_grid_count_in_their_unit(tmp_path: Path) -> None:
     rate = 5 / 10
     assert plan.choice.epsilon == pytest.approx(math.log(4 * rate * 10_000 / COST) / rate, rel=1e-6)
     assert np.isfinite(plan.choice.welfare)
+
+
+def test_a_worst_error_of_whole_numbers_says_where_it_falls_next(tmp_path: Path) -> None:
+    """Geometric noise: P(|X| > n) = 2·a^(n + 1)/(1 + a), a = e^−ε, and four numbers miss 5 % together."""
+    shared = 1 - 0.95**0.25
+
+    def worst(epsilon: float) -> int:
+        a = math.exp(-epsilon)
+        return next(n for n in range(1_000) if 2 * a ** (n + 1) / (1 + a) <= shared)
+
+    plan = planned(tmp_path, WORST + value(1000, "USD per person"), "geometric")
+    document = plan_document(plan)
+    jsonschema.validate(document, schema("plan"))
+    (row,) = document["losses"]
+    assert (row["promised"], row["falls_to"]) == (worst(float(plan.loss.amount)), worst(row["falls_at"])) == (5, 4)
+    assert worst(row["falls_at"] - 1e-5) == 5  # five digits, rounded up
+    words = " ".join(plan_words(plan).split())
+    assert "The next jump is at epsilon = 0.94557: from there on none is off by more than 4 people" in words
+    assert "which is worth USD 1,000 and costs USD 3.89 of privacy" in words

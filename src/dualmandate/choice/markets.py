@@ -83,6 +83,8 @@ SHARES_AGREE = 1e-9  # Shares add up to 1 within this.
 ROUNDING = 1e-13  # A sum of shares is rounded by less than this.
 FIRST_LOSS = 1e-9  # Here the cost of a first, small loss is read off forms that are not linear.
 PLANNER = "planner"
+TRUTHFUL, STUDY = "planner, truthful reports", "study that pays for harm"
+MIN_COST, FAIR = "MinCostAuction", "FairQuery"
 NORMAL = NormalDist()
 
 
@@ -671,6 +673,7 @@ def _paid(welfare: SocialWelfare, epsilon: float, *, one_price: bool) -> float:
 def _budgeted(table: _MarketTable, market: Market) -> Iterator[Institution]:
     """Those who keep people truthful, buy with a budget or for an accuracy; where the file states it, and in ε."""
     if table.frontier.privacy_measure is not PrivacyMeasure.PURE_DP:
+        yield from _without_epsilon(market)
         return
     if market.stake is not None:
         yield _truthful(table, market)
@@ -682,7 +685,7 @@ def _budgeted(table: _MarketTable, market: Market) -> Iterator[Institution]:
         spent = affordable if highest is None else min(affordable, highest)  # a budget lifts no limit
         total = market.budget if spent == affordable else people * market.harm * math.expm1(spent)
         why = f"pays everybody for harm, {money(total, table.welfare.currency)} in all{_needed(market, people, spent)}"
-        yield table.at("study that pays for harm", spent, total, why)
+        yield table.at(STUDY, spent, total, why)
     if market.target_error is not None:
         yield _min_cost(table, market.target_error, costs)
     if market.budget is not None:
@@ -692,12 +695,26 @@ def _budgeted(table: _MarketTable, market: Market) -> Iterator[Institution]:
             price = min(market.budget / (share * people), next_asks)
             spent_on = money(market.budget, table.welfare.currency)
             why = f"buys {percent(share)} of the people with {spent_on}, for one count"
-            yield _one_count(table, "FairQuery", 1 / (people * (1 - share)), share * people * price, why)
+            yield _one_count(table, FAIR, 1 / (people * (1 - share)), share * people * price, why)
+
+
+def _without_epsilon(market: Market) -> Iterator[Institution]:
+    """What the file asks for and has no meaning where the privacy loss is a rho."""
+    studied = market.budget is not None and market.harm is not None
+    for name, stated in (
+        (TRUTHFUL, market.stake is not None),
+        (STUDY, studied),
+        (MIN_COST, market.target_error is not None),
+        (FAIR, market.budget is not None),
+    ):
+        if stated:
+            why = "its rule is about a pure epsilon, and here the privacy loss is a rho"
+            yield Institution(name, None, None, None, None, None, None, why)
 
 
 def _min_cost(table: _MarketTable, target_error: float, costs: AmountDistribution) -> Institution:
     """An auction for an accuracy; it chooses nothing where all would have to sell."""
-    name, people, off = "MinCostAuction", table.welfare.population_size, percent(target_error)
+    name, people, off = MIN_COST, table.welfare.population_size, percent(target_error)
     share = 1 - target_error / QUALITY
     if math.ceil(share * people) >= people:
         least = percent(QUALITY / people)
@@ -725,7 +742,7 @@ def truthful_epsilon(market: Market, utility: InformationUtility) -> float:
 
 def _truthful(table: _MarketTable, market: Market) -> Institution:
     """The planner who is held to a loss at which everybody reports truthfully, though nobody is paid."""
-    name, welfare = "planner, truthful reports", table.welfare
+    name, welfare = TRUTHFUL, table.welfare
     assert market.stake is not None
     most = {group: truthful_epsilon(market, group.information_utility) for group in welfare.groups}
     limit = min(most.values())

@@ -213,6 +213,7 @@ class TableOutcome:
     root_mean_squared_consequence: float | None  # USD; None where no consequence was stated
     data_loss: float | None  # USD; None where the table is not valued by itself
     bias: float = 0.0  # what clipping leaves out, as far as it is known, root mean squared, in `unit`
+    existing: float = 0.0  # what sampling or the like had been off by and errors cost too, root mean squared, in `unit`
 
     __repr__ = one_line
 
@@ -321,9 +322,10 @@ class Choice:
             error, alone = quantity(table.root_mean_squared_error, table.unit), table.query_count == 1
             numbers = "its one number" if alone else f"each of {table.query_count:,} numbers"
             line = f"It buys '{table.table}' with a typical error (root mean squared) of {error} in {numbers}"
-            if table.bias > 0:
-                both = quantity(math.hypot(table.root_mean_squared_error, table.bias), table.unit)
-                line += f" by noise, and of {both} with what clipping leaves out"
+            others = {"what clipping leaves out": table.bias, "errors that were there before": table.existing}
+            if besides := [words for words, error in others.items() if error > 0]:
+                both = quantity(math.hypot(table.root_mean_squared_error, *others.values()), table.unit)
+                line += f" by noise, and of {both} with {' and '.join(besides)}"
             if table.root_mean_squared_consequence is not None:
                 line += f", worth {money(table.root_mean_squared_consequence, self.currency)}" + (
                     "" if alone else " each"
@@ -385,8 +387,9 @@ def _table_outcomes(frontier: Frontier, welfare: SocialWelfare, loss: float) -> 
         mean_square = squared[table] / count * value.grid**2
         square = value.squared_consequence(mean_square)
         consequence = None if square is None else math.sqrt(square)
-        bias = math.sqrt(value.squared_bias / count)
-        rows.append(TableOutcome(table, count, value.unit, math.sqrt(mean_square), consequence, costs.get(table), bias))
+        before = math.sqrt(value.squared_bias / count), math.sqrt(value.existing_squared_error / count)
+        typical = math.sqrt(mean_square)
+        rows.append(TableOutcome(table, count, value.unit, typical, consequence, costs.get(table), *before))
     return tuple(rows)
 
 

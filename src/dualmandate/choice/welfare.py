@@ -254,11 +254,12 @@ class TableValue:
     parts: tuple[tuple[str, float], ...] = ()  # of a ratio: tables whose errors, each times a factor, make up its own
     squared_bias: float = 0.0  # Σ of the expected squares of what clipping leaves out, unit²; moves nothing
     query_count: int = 1  # how many numbers it has; asked where absolute errors have a bias
+    relative_bias: float = 0.0  # the same, of each number as a share of what is expected; counts where errors do so
 
     __repr__ = one_line
 
     def __post_init__(self) -> None:
-        existing = self.existing_squared_error, self.squared_bias
+        existing = self.existing_squared_error, self.squared_bias, self.relative_bias
         numbers = (self.value, self.consequence or 0.0, self.price or 0.0, *existing)
         if any(not math.isfinite(number) or number < 0 for number in numbers):
             raise InvalidPreferences(
@@ -287,10 +288,13 @@ class TableValue:
     @property
     def least(self) -> float:
         """What the errors cost that noise does not make, USD; a bias under absolute loss at most in full: E|Z + B|
-        ≤ E|Z| + E|B|, and Σ E|B| is at most √(numbers·Σ E[B²])."""
+        ≤ E|Z| + E|B|, and Σ E|B| is at most √(numbers·Σ E[B²]). Of other measures only shares of what is expected add
+        up with a bias: tails, worst errors and decisions are of noise alone."""
         if self.measure == "absolute":
             return self.value * math.sqrt(self.query_count * self.squared_bias)
-        return self.value * (self.existing_squared_error + self.squared_bias)
+        if self.measure == "squared":
+            return self.value * (self.existing_squared_error + self.squared_bias)
+        return self.value * self.relative_bias
 
     def error(self, errors: Mapping[str, float]) -> float:
         """Its expected error (or the slope of it) from those of the tables that a frontier produces."""

@@ -34,7 +34,7 @@ from dualmandate.mechanism.mechanism import (
     positive_loss,
     tail_of,
 )
-from dualmandate.mechanism.reconstruction import interpolation
+from dualmandate.mechanism.reconstruction import MixedAnswers, interpolation
 from dualmandate.mechanism.rows import Answers, DecidedAnswers, Rows
 from dualmandate.population import Neighbors, PrivacyLoss, PrivacyMeasure, Protection
 from dualmandate.population.arrays import Floats, Integers
@@ -174,6 +174,12 @@ class Measurement:
 
     def half_width(self, table: str, loss: float, probability: float) -> Floats:
         return self._answers(table).reaches(self._distributions(self.unit_loss(loss)), tail_of(probability))
+
+    def check_intervals(self) -> None:
+        """Refuse answers made of so many different mixes of noise that no half-width can be worked out."""
+        for answers in self.answered.values():
+            if isinstance(answers, MixedAnswers):
+                answers.check()
 
     def simultaneous_half_width(self, table: str, loss: float, probability: float) -> Floats:
         """Exact for independent errors (each query gets p^(1/n)); otherwise by the union bound (1 − (1 − p)/n)."""

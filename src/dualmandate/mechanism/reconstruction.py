@@ -336,6 +336,10 @@ class MixedAnswers:
         """Σ of squared coefficients over the answers and the rows of each kind; shape (kinds,)."""
         return np.array([total(each) for each in self.noise.coefficients])
 
+    def check(self) -> None:
+        """Refuse more different mixes of noise than are followed."""
+        _ = self.noise.kinds
+
     @property
     def independent(self) -> bool:
         """Whether the errors of its answers are independent of each other."""
@@ -465,7 +469,7 @@ def _bounded(number: int, most: int, what: str) -> None:
         raise TooLarge(
             f"{number:,} {what}",
             why=f"at most {most:,} are handled one by one",
-            instead="use a strategy that is one product of small matrices, or ask for fewer tables at once",
+            instead='measure the tables themselves (strategy = "workload"), or ask for fewer tables at once',
         )
 
 

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property, partial
+from functools import cached_property, partial, reduce
 from itertools import pairwise
 
 import numpy as np
 
 from dualmandate.choice import Choice, SocialWelfare, TableValue
 from dualmandate.errors import InvalidValue
+from dualmandate.frontier import Measure, RelativeErrors
 from dualmandate.frontier.clipping import (
     NOTHING,
     ONE_EACH,
@@ -89,10 +90,13 @@ class BoundCurve:
     rows: tuple[BoundRow, ...]  # by increasing bound
     source: str | None  # of the distribution; None where none is stated
     assumed: tuple[str, ...]  # attributes over whose levels records are taken to spread evenly
+    uncounted: tuple[str, ...] = ()  # tables whose errors count in a way that a bias has no part in
 
     @property
     def recommended(self) -> BoundRow | None:
-        """The bound at which errors cost least; None where what bounds leave out is not known."""
+        """The bound at which errors cost least; None where what bounds leave out is not known, or does not count."""
+        if self.uncounted:
+            return None
         known = [row for row in self.rows if row.bias is not None]
         return min(known, key=lambda row: row.cost, default=None)
 
@@ -117,6 +121,7 @@ class Clipping:
             else replace(
                 value,
                 squared_bias=self.squared_bias(value.table) or 0.0,
+                relative_bias=self.relative_bias(value),
                 query_count=self.program.workload.table(value.table).query_count,
             )
             for value in welfare.table_values
@@ -128,8 +133,21 @@ class Clipping:
         squared = self.squared_bias(table)
         return None if squared is None else math.sqrt(squared / self.program.workload.table(table).query_count)
 
-    def squared_bias(self, name: str, *, upper: Fraction | None = None, most: int | None = None) -> float | None:
-        """Σ E[B²] over the numbers of a table, in its unit, also at other bounds; None where it is not known."""
+    def relative_bias(self, value: TableValue, *, upper: Fraction | None = None, most: int | None = None) -> float:
+        """Σ E[B²]/m² where errors count as shares of what is expected, m; 0 where they do not, or it is not known."""
+        if not isinstance(value.measure, RelativeErrors):
+            return 0.0
+        expected = np.broadcast_to(value.measure.magnitudes, self.program.workload.table(value.table).query_count)
+        shares = (expected * value.grid) ** -2.0
+        return self.squared_bias(value.table, upper=upper, most=most, weights=shares) or 0.0
+
+    def squared_bias(
+        self, name: str, *, upper: Fraction | None = None, most: int | None = None, weights: Floats | None = None
+    ) -> float | None:
+        """Σ E[B²] over the numbers of a table, in its unit, also at other bounds; None where it is not known.
+
+        `weights`, shape (query_count,), are 1 each where they are not stated.
+        """
         table, protection = self.program.workload.table(name), self.program.protection
         assert table.tabulation is not None
         amount, clipped = table.tabulation.sum_of, NOTHING
@@ -146,9 +164,14 @@ class Clipping:
         unit = left_out_of_unit(clipped, whole, records, most or protection.most_records_per_unit)
         if unit is None or unit == NOTHING:
             return None if unit is None else 0.0
+        size = float(self.program.file.population.population_size.value)
+        if weights is not None:
+            once, twice = (float(_each(parts) @ weights) for parts in self._chances(table))
+            return squared_bias(unit, size, (once, twice))
         if name not in self._known:
-            self._known[name] = self._chances(table)
-        return squared_bias(unit, float(self.program.file.population.population_size.value), self._known[name])
+            sums = [math.prod(float(part.sum()) for part in parts) for parts in self._chances(table)]
+            self._known[name] = sums[0], sums[1]
+        return squared_bias(unit, size, self._known[name])
 
     @cached_property
     def _known(self) -> dict[str, tuple[float, float]]:
@@ -166,17 +189,20 @@ class Clipping:
         axes = {domain.resolve(name)[0] for name in (*asked.by, *(name for name, _ in asked.where))}
         return [domain.names[axis] for axis in sorted(axes)]
 
-    def _chances(self, table: Table) -> tuple[float, float]:
-        """Σ p and Σ p² over the numbers of a table, with weights squared: attributes spread independently."""
+    def _chances(self, table: Table) -> tuple[list[Floats], list[Floats]]:
+        """Attribute by attribute what p and p² of each number are products of, with weights squared in both.
+
+        Attributes spread independently.
+        """
         assert table.tabulation is not None
-        once = twice = float(table.weight) ** 2
+        once, twice = ([np.array([float(table.weight) ** 2])] for _ in range(2))
         for attribute, factor in zip(self.program.domain.attributes, table.factors, strict=True):
             if attribute.name != table.tabulation.sum_of and not isinstance(factor, Total):
                 known = self.spread(attribute.name)
                 shares = np.full(attribute.size, 1 / attribute.size) if known is None else known
                 assert factor.scales is not None  # a tabulation has one number a level
-                once *= float(factor.apply(shares * factor.scales, 0).sum())
-                twice *= float(np.square(factor.apply(shares, 0)).sum())
+                once.append(factor.apply(shares * factor.scales, 0))
+                twice.append(np.square(factor.apply(shares, 0)))
         return once, twice
 
     def spread(self, name: str) -> Floats | None:
@@ -209,6 +235,20 @@ class Clipping:
             found[name] = best.bound
         return found
 
+    def check(self, welfare: SocialWelfare) -> None:
+        """Refuse bounds that are left to the plan where a bias does not count beside noise: before a search."""
+        for position, (asked, value) in enumerate(zip(self.program.file.workload, welfare.table_values, strict=False)):
+            if asked.sum_of in self.program.bounds and not _counts_bias(value.measure):
+                raise InvalidValue(
+                    f"the bound of '{asked.sum_of}' cannot be chosen",
+                    why=f"what a bound leaves out cannot be held against noise in table '{asked.name}': that is known "
+                    "for squared, absolute and relative errors",
+                    instead="state upper, or use one of these losses without a decision",
+                    where=self.program.document.place(
+                        ("workload", position, "loss" if asked.decision is None else "decision")
+                    ),
+                )
+
     def _bounds(self) -> Iterator[_Bound]:
         workload, protection, population = (
             self.program.file.workload,
@@ -226,6 +266,7 @@ class Clipping:
                     tuple(table.name for table in tables),
                     partial(_amount_scale, attribute.lower or Fraction(0)),
                     lambda table, bound: self.squared_bias(table, upper=bound),
+                    lambda value, bound: self.relative_bias(value, upper=bound),
                     self.sources.get(name),
                     chosen=population.attributes[name].upper == BEST,
                 )
@@ -240,21 +281,29 @@ class Clipping:
                 tuple(table.name for table in workload),
                 lambda bound, used: float(bound / used),
                 lambda table, bound: self.squared_bias(table, most=int(bound)),
+                lambda value, bound: self.relative_bias(value, most=int(bound)),
                 None if stated is None else stated.source,
             )
 
     def _curve(self, bound: _Bound, choice: Choice, welfare: SocialWelfare) -> BoundCurve:
         outcomes = {table.table: table for table in choice.tables}
         values = [value for value in welfare.table_values if value.table in bound.tables]
-        noise = {value.table: (outcomes[value.table].data_loss or 0.0) - value.least for value in values}
+        counted = [value for value in values if _counts_bias(value.measure)]
+        noise = {value.table: (outcomes[value.table].data_loss or 0.0) - value.least for value in counted}
         first = max(values, key=lambda value: outcomes[value.table].data_loss or 0.0)
         rows = []
         for at in sorted({*bound.others, bound.used}):
             scale = bound.scale(at, bound.used)
             squared = {value.table: bound.squared(value.table, at) for value in values}
             cost = math.fsum(
-                noise[value.table] * scale ** (2 if value.measure == "squared" else 1) + _bias_cost(value, squared)
-                for value in values
+                noise[value.table] * scale ** (1 if value.measure == "absolute" else 2)
+                + replace(
+                    value,
+                    existing_squared_error=0.0,
+                    squared_bias=squared[value.table] or 0.0,
+                    relative_bias=bound.relative(value, at),
+                ).least
+                for value in counted
             )
             shown = None if None in squared.values() else squared[first.table]
             bias = None if shown is None else math.sqrt(shown / first.query_count)
@@ -262,7 +311,8 @@ class Clipping:
         named = self._named(self.program.workload.table(first.table))
         assumed = tuple(name for name in named if self.spread(name) is None)
         stated = bound.name, bound.unit, bound.used, bound.chosen
-        return BoundCurve(*stated, first.table, first.unit, tuple(rows), bound.source, assumed)
+        others = tuple(value.table for value in values if value not in counted)
+        return BoundCurve(*stated, first.table, first.unit, tuple(rows), bound.source, assumed, others)
 
 
 @dataclass(frozen=True, eq=False)
@@ -276,6 +326,7 @@ class _Bound:
     tables: tuple[str, ...]
     scale: Callable[[Fraction, Fraction], float]  # noise at one bound, relative to that at another
     squared: Callable[[str, Fraction], float | None]  # Σ E[B²] of a table at a bound
+    relative: Callable[[TableValue, Fraction], float]  # the same as shares of what is expected
     source: str | None
     chosen: bool = False
 
@@ -285,9 +336,14 @@ def _amount_scale(lower: Fraction, bound: Fraction, used: Fraction) -> float:
     return float(max(abs(lower), abs(bound)) / max(abs(lower), abs(used)))
 
 
-def _bias_cost(value: TableValue, squared: Mapping[str, float | None]) -> float:
-    """What a bias costs in a table, USD; nothing where it is not known."""
-    return replace(value, existing_squared_error=0.0, squared_bias=squared[value.table] or 0.0).least
+def _each(parts: Sequence[Floats]) -> Floats:
+    """The products of one factor from each part, row-major: one for each number of a table."""
+    return reduce(lambda product, part: np.multiply.outer(product, part).reshape(-1), parts)
+
+
+def _counts_bias(measure: Measure) -> bool:
+    """Whether it is known what a bias adds to errors that count so."""
+    return isinstance(measure, str | RelativeErrors)
 
 
 def _upper(attribute: Attribute) -> Fraction:

@@ -40,6 +40,7 @@ from dualmandate.frontier import (
     peak_of,
     with_participation,
 )
+from dualmandate.frontier.numerics import loss_where
 from dualmandate.frontier.participation import EVERYBODY, ParticipationCurves
 from dualmandate.mechanism import NOISE_LAWS, Measurement, RandomizedResponse
 from dualmandate.mechanism.technologies import TABLES
@@ -48,6 +49,7 @@ from dualmandate.planning.measures import MeasuredLoss, WealthWorth, measured_lo
 from dualmandate.planning.technology import TOGETHER, Technology, TechnologyBuilder, measures_of, values_of
 from dualmandate.planning.welfare import amount_in, float_or_none, in_currency
 from dualmandate.population import PrivacyMeasure
+from dualmandate.population.loss import SIGNIFICANT_DIGITS
 from dualmandate.population.time_base import recurs
 from dualmandate.population.wording import exact
 from dualmandate.program.number import CalibratedNumber
@@ -133,6 +135,7 @@ class ExistingError:
     before: float
     noise: float
     sampling: bool = False  # whether it is that of a draw from a superpopulation
+    cost: float = 0.0  # USD: what it costs whatever the loss, all numbers together; 0 where it is not counted
 
     @property
     def together(self) -> float:
@@ -232,7 +235,8 @@ class ExtensionBuilder:
             drawn = math.sqrt(values[asked.name].existing_squared_error / outcome.query_count)
             if before or drawn:
                 noise = outcome.root_mean_squared_error
-                yield ExistingError(outcome.table, outcome.unit, before or drawn, noise, sampling=not before)
+                cost = values[asked.name].value * values[asked.name].existing_squared_error
+                yield ExistingError(outcome.table, outcome.unit, before or drawn, noise, sampling=not before, cost=cost)
 
     @property
     def _of_tables(self) -> list[TableValue]:
@@ -244,7 +248,15 @@ class ExtensionBuilder:
             measurement, loss = self._measured_at[value.table]
             found = measured_loss(self.program, measurement, measure=value.measure, value=value.value, loss=loss)
             if found is not None:
-                yield found
+                yield found if found.falls_at is None else replace(found, falls_at=self._of_all(found.falls_at / loss))
+
+    def _of_all(self, times: float) -> float:
+        """The program's loss at which every measurement has so many times what it has, to five digits, rounded up."""
+        technology = self.technology
+        needed = times * float(technology.exact_loss(self.choice))
+        at = loss_where(lambda loss: 1 / technology.spent(loss), 1 / needed)
+        step = Fraction(10) ** (math.floor(math.log10(at)) - SIGNIFICANT_DIGITS + 1)
+        return float(-(-Fraction(at) // step) * step)
 
     def _wealth(self) -> Iterator[WealthWorth]:
         for position, value in enumerate(self._of_tables):

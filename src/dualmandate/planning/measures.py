@@ -22,6 +22,7 @@ from dualmandate.frontier import (
     multiplicative_weights_exponential,
     private_multiplicative_weights,
 )
+from dualmandate.frontier.numerics import loss_where
 from dualmandate.mechanism import Measurement
 from dualmandate.population import PrivacyMeasure
 from dualmandate.population.arrays import Floats
@@ -33,6 +34,8 @@ from dualmandate.program.text_columns import TextColumns, read_text_columns
 
 NUMBER = "number"  # the column of a file of public numbers that holds them
 LOSSES = tuple(float(loss) for loss in np.geomspace(0.01, 100.0, 21))  # at which a decision is simulated
+SAME = 1e-9  # Worst errors, and losses, that differ by less than this share are one.
+FARTHEST = 1e3  # times the loss, to where the next fall of a worst error is looked for
 SEED = 20190101  # of simulated decisions: a plan says the same each time
 
 
@@ -50,6 +53,8 @@ class MeasuredLoss:
     threshold: float | None = None  # of tail loss, in the table's unit
     miss_probability: float | None = None  # of worst-case loss
     promised: float | None = None  # α of the release itself, in the table's unit: whole where its noise is
+    falls_at: float | None = None  # the next loss at which it falls; None where it moves with the loss
+    falls_to: float | None = None  # and to what, in the table's unit
     multiplicative_weights: tuple[tuple[str, float], ...] = ()  # what other mechanisms promise, in the table's unit
     given_out: float | None = None  # by the decision with exact numbers, USD
     band: tuple[float, float] | None = None  # of simulation, around the amount
@@ -192,12 +197,15 @@ def measured_loss(
     if isinstance(measure, TailMisses):
         return replace(row, threshold=measure.threshold * grid)
     if isinstance(measure, WorstError):
-        widths = measurement.simultaneous_half_width(table.name, loss, 1 - measure.miss_probability)
+        promised = _promised(measurement, measure, loss)
         beside = _multiplicative_weights(program, measurement, measure, loss) if asked.sum_of is None else ()
+        at = _next_fall(measurement, measure, loss)
         return replace(
             row,
             miss_probability=measure.miss_probability,
-            promised=float(widths.max()) * grid,
+            promised=promised * grid,
+            falls_at=at,
+            falls_to=None if at is None else _promised(measurement, measure, at) * grid,
             multiplicative_weights=beside,
         )
     if isinstance(measure, Misallocation):
@@ -210,6 +218,24 @@ def measured_loss(
             simulated_to=math.exp(curve.log_losses[-1]),
         )
     return row
+
+
+def _promised(measurement: Measurement, measure: WorstError, loss: float) -> float:
+    """α of a release at exactly this loss, in steps of its answers."""
+    return float(measurement.simultaneous_half_width(measure.table, loss, 1 - measure.miss_probability).max())
+
+
+def _next_fall(measurement: Measurement, measure: WorstError, loss: float) -> float | None:
+    """The next loss at which α falls by a step; None where it is no whole number of steps, and moves with the loss.
+
+    What is priced runs through the jumps: it comes down to what a release promises where the next one begins.
+    """
+    promised, priced = _promised(measurement, measure, loss), measure.curve(measurement)
+    if not 0 < promised < priced(loss) * (1 - SAME):
+        return None
+    found = loss_where(priced, promised, within=(loss, loss * FARTHEST))
+    after = found * (1 + SAME)
+    return after if math.isfinite(found) and _promised(measurement, measure, after) < promised else None
 
 
 def _multiplicative_weights(

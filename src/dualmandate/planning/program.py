@@ -153,6 +153,7 @@ def make_plan(program: Program, remaining: Fraction | float | None, progress: Ca
         limits = replace(program.limits, remaining=remaining)
     check_uncertainty(program)
     check_extensions(program)
+    program.clipping.check(program.welfare)
     program, found = _with_best_bounds(program, limits, progress)
     mechanism, welfare, workshop = program.file.mechanism, program.welfare, found.workshop
     technologies, frontier, choice = found.offer.technologies, found.frontier, found.choice

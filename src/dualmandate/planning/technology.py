@@ -90,6 +90,11 @@ class Technology:
         """What tells it from the others."""
         return self.noise, self.strategy, self.measured
 
+    def check_intervals(self) -> None:
+        """Refuse what is so large that no interval can be worked out."""
+        for measurement in self.measurements.values():
+            measurement.check_intervals()
+
     def spent(self, loss: float) -> float:
         """The loss in the currency that the noise is set by, for a loss in the program's currency."""
         return loss if self.failure_probability is None else rho_at(loss, self.failure_probability)
@@ -429,9 +434,16 @@ def offered(workshop: TechnologyBuilder, limits: Limits) -> Offered:
                 refused[kind] = refusal
             if kind in able and not slow:
                 chosen[kind] = choice_with(able[kind], welfare, limits)
-        made = [kind for kind in able if kind[0] == law.name]
-        if made:
-            used[law.name] = _best_of(made, able, chosen, workshop)
+        while made := [kind for kind in able if kind[0] == law.name]:
+            best = _best_of(made, able, chosen, workshop)
+            try:
+                able[best].check_intervals()
+            except Refusal as refusal:  # what cannot say how far its numbers may be off is not for publishing
+                del able[best]
+                chosen[best] = refused[best] = refusal
+                continue
+            used[law.name] = best
+            break
 
     asked = [law for law in NOISE_LAWS.values() if may_be_used(law.name, table.noise)]
     for law in asked:

@@ -482,8 +482,10 @@ def _participation(plan: Plan) -> Iterator[str]:
 
 
 def _losses(plan: Plan) -> Iterator[str]:
+    clipped = {table.table for table in plan.tables if table.bias != 0}
     for row in plan.extensions.losses:
-        yield " ".join(_loss_words(row, plan))
+        noise_alone = ["That is of noise alone: what clipping leaves out is not in it."] if row.table in clipped else []
+        yield " ".join([*_loss_words(row, plan), *noise_alone])
 
 
 def _loss_words(row: MeasuredLoss, plan: Plan) -> Iterator[str]:
@@ -501,20 +503,31 @@ def _loss_words(row: MeasuredLoss, plan: Plan) -> Iterator[str]:
     elif row.miss_probability is not None and row.promised is not None:
         sure, worst = percent(1 - row.miss_probability), quantity(row.promised, row.table_unit)
         yield f"With probability {sure} no number of '{row.table}' is off by more than {worst}."
-        yield (
-            f"Priced is a worst error of {number(row.amount)}, at {_money(plan, row.value)} per {row.table_unit}: it "
-            "is the same, without the jumps of whole-number noise."
-        )
+        priced = f"at {_money(plan, row.value)} per {row.table_unit}"
+        if row.falls_at is None or row.falls_to is None:
+            yield f"Priced is this worst error, {priced}."
+        else:
+            saved = _money(plan, row.value * (row.promised - row.falls_to))
+            paid = plan.welfare.privacy_cost(row.falls_at) - plan.choice.privacy_cost
+            yield (
+                f"Priced is a worst error of {number(row.amount)}, {priced}: it is the same, without the jumps of "
+                f"whole-number noise. The next jump is at {measure} = {chosen_loss(row.falls_at)}: from there on none "
+                f"is off by more than {quantity(row.falls_to, row.table_unit)}, which is worth {saved} and costs "
+                f"{_money(plan, paid)} of privacy."
+            )
         for name, promise in row.multiplicative_weights:
             yield f"For any data, {name} promises {quantity(promise, row.table_unit)} at this {measure}."
     elif row.given_out is not None and row.band is not None:
-        squared = " squared" if row.unit.endswith("^2") else ""
-        low, high = (_money(plan, end) + squared for end in row.band)
-        yield (
-            f"By its public numbers '{row.table}' gives out {_money(plan, row.given_out)}. With noise the grants are "
-            f"off by {_money(plan, row.amount)}{squared} in all, too much and too little alike: simulated, with a 95 % "
-            f"band from {low} to {high}."
+        yield f"By its public numbers '{row.table}' gives out {_money(plan, row.given_out)}."
+        squared = row.unit.endswith("^2")
+        amount, low, high = (
+            f"{number(each)} squared {plan.choice.currency}" if squared else _money(plan, each)
+            for each in (row.amount, *row.band)
         )
+        off = f"With noise the squares of what grants are off by add up to {amount}"
+        if not squared:
+            off = f"With noise the grants are off by {amount} in all"
+        yield f"{off}, too much and too little alike: simulated, with a 95 % band from {low} to {high}."
         if row.simulated_to is not None and plan.choice.epsilon > row.simulated_to:
             yield (
                 f"Beyond {measure} = {number(row.simulated_to)} they were too rare to be simulated, and are taken to "
@@ -543,7 +556,9 @@ def _existing(plan: Plan) -> Iterator[str]:
             yield (
                 f"'{row.table}' estimates what a like population would show on average. By sampling alone a number is "
                 f"typically off by {before}, with noise by {together}, {percent(row.added)} more; what 95 in 100 are "
-                "within counts both. Intervals of a release hold the expected number, not the number counted."
+                f"within counts both. Of what its errors cost, {_money(plan, row.cost)} is sampling, whatever "
+                f"{plan.choice.privacy_measure} is. Intervals of a release hold the expected number, not the number "
+                "counted."
             )
             continue
         yield (
@@ -574,6 +589,12 @@ def _clipping(plan: Plan) -> Iterator[str]:
                 f"{quantity(here.noise, unit)} of noise and by {quantity(here.bias, unit)} that is left out "
                 f"(by {curve.source})."
             )
+            if curve.uncounted:
+                named = " and ".join(f"'{name}'" for name in curve.uncounted)
+                yield (
+                    f"What is left out has no part in what errors of {named} cost: these are counted in a way in which "
+                    "it cannot be held against noise, and no bound is recommended."
+                )
         if best is not None and best.both is not None and best is not here:
             better = stated_amount(best.bound, curve.unit)
             less = _money(plan, here.cost - best.cost)
@@ -639,13 +660,30 @@ def _renewals(plan: Plan) -> Iterator[str]:
     if not plan.extensions.renewals:
         return
     best, *others = plan.extensions.renewals
+    if best.worth <= 0:
+        yield (
+            f"No new release pays: even the best, one every {_years(best.years)}, costs more in privacy and errors "
+            f"than the yearly_value of the tables, by {_money(plan, -best.worth)} {_counted_in(plan)}."
+        )
+        return
     yield (
         f"A new release every {_years(best.years)} is best, each at {plan.choice.privacy_measure} = "
-        f"{number(best.epsilon)} and used for {number(best.service, 3)} years' worth: all of them are worth "
-        f"{_money(plan, best.worth)} today, if each costs people what one today does."
+        f"{number(best.epsilon)} and worth {_years_of(best.service)} of use: all of them are worth "
+        f"{_money(plan, best.worth)} {_counted_in(plan)}, if each costs people what one today does."
     )
     if others:
         yield f"Next best is every {_years(others[0].years)}: {_money(plan, best.worth - others[0].worth)} less."
+
+
+def _counted_in(plan: Plan) -> str:
+    """What all releases for ever add up to is finite today where the future counts less, else only a year."""
+    horizon = plan.program.file.horizon
+    return "a year" if horizon is not None and horizon.discount_factor == 1 else "today"
+
+
+def _years_of(service: float) -> str:
+    written = number(service, 3)
+    return f"{written} year{'' if written == '1' else 's'}"
 
 
 def _years(years: int) -> str:

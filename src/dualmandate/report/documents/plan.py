@@ -565,6 +565,8 @@ class MeasuredLossPart(DocumentModel):
     threshold: IfAny[NotNegative] = Field(None, description="Of tail loss, in the table's unit.")
     miss_probability: IfAny[Positive] = Field(None, description="Of worst-case loss.")
     promised: IfAny[NotNegative] = Field(None, description="The worst error that a release promises.")
+    falls_at: IfAny[Positive] = Field(None, description="The next loss of the program at which that falls.")
+    falls_to: IfAny[NotNegative] = Field(None, description="And to what.")
     multiplicative_weights: IfAny[tuple[PromisePart, ...]] = Field(None, description="At the same loss.")
     given_out: IfAny[NotNegative] = Field(None, description="Money, by the decision with exact numbers.")
     band: IfAny[Pair[Number]] = Field(None, description="Of simulation, 95 %, around the amount.")
