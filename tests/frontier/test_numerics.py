@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from dualmandate.frontier import frontier_of
-from dualmandate.frontier.numerics import SmoothCurve
+from dualmandate.frontier.numerics import SmoothCurve, least_sum
 from dualmandate.mechanism import GAUSSIAN, GEOMETRIC, STAIRCASE, MatrixMechanism, NoiseLaw, geometric
 from dualmandate.workload import identity, prefix
 
@@ -58,3 +58,20 @@ def test_a_stretch_is_computed_once_and_rough_or_vanished_ones_are_not_read_off(
 def test_single_draws_are_computed_directly() -> None:
     frontier = frontier_of(geometric(), identity(4))
     assert frontier.table_errors(1.0, "absolute")["identity"] == pytest.approx(4 / math.sinh(1.0), rel=1e-15)
+
+
+def test_a_rising_and_a_falling_curve_are_bounded_together() -> None:
+    """3x + 4/x² is least at x³ = 8/3, where it is 9x/2; steps and kinks are no obstacle; ends may be where it is."""
+    least = 4.5 * math.cbrt(8 / 3)
+
+    def cost(loss: float) -> float:
+        return 3 * loss
+
+    def error(loss: float) -> float:
+        return 4 / loss**2
+
+    assert 0.995 * least <= least_sum(cost, error, 1e-3, 1e3) <= least
+    assert least_sum(cost, error, 2.0, 1e3) == pytest.approx(7.0, rel=5e-3)
+    assert least_sum(cost, error, 1e-3, 1.0) == pytest.approx(7.0, rel=5e-3)
+    # Steps up by 1 at whole numbers: just below 2 the sum is least, 1 + 1.
+    assert least_sum(math.floor, error, 0.1, 9.0) == pytest.approx(2.0, rel=5e-3)

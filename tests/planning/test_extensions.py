@@ -110,6 +110,8 @@ def test_participation_changes_the_frontier_that_the_plan_uses(title_i: Path) ->
     assert response.widened((noise_alone,), limited, 1.0, {noise_alone.table: 1.0})[0].half_width == pytest.approx(6)
     assert part.cost(plan.choice.epsilon) == pytest.approx(plan.choice.data_loss)
     assert part.cost(3 * part.peak) > plan.choice.data_loss
+    assert plan.saving.limit is not None
+    assert plan.saving.least_lost is None  # who leaves bears nothing: privacy may cost less at a larger loss
     assert part.noise_cost(0.5) == pytest.approx(13_000 * 2 / 0.25 * 2e7)
     jsonschema.validate(plan_document(plan), schema("plan"))
     words = " ".join(plan_words(plan).split())

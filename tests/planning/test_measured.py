@@ -21,6 +21,7 @@ from dualmandate.planning.plan import Plan
 from dualmandate.planning.program import load
 from dualmandate.planning.release_spec import release_spec_of_plan
 from dualmandate.planning.technology import WORTHWHILE, TechnologyBuilder
+from dualmandate.population.wording import money
 from dualmandate.report.documents.plan import plan_document
 from dualmandate.report.plan_words import plan_words
 from dualmandate.workload import Workload
@@ -58,9 +59,19 @@ def test_counts_and_one_sum_are_not_measured_with_one_scale() -> None:
     assert saving["by_value"]["welfare"] == -by_value
     assert saving["welfare_gained_by_value"] == pytest.approx(by_value + plan.choice.welfare)
     rows = compared("case", plan, plan)
-    assert [row.met for row in rows] == [True, True, True, True, None]
-    assert rows[-1].ours == pytest.approx(1.80, abs=0.01)  # the bound knows what a dollar is worth beside a person
-    assert rows[-1].peer == "the bound for " + saving["least_valid_for"]
+    assert [row.met for row in rows] == [True, True, True, True, None, None]
+    assert rows[-2].ours == pytest.approx(1.80, abs=0.01)  # the bound knows what a dollar is worth beside a person
+    assert rows[-1].peer == rows[-2].peer == "the bound for " + saving["least_valid_for"]
+    # Were errors as small as the bound, another loss would be chosen: society could lose that much less, and no more.
+    limit, lost = plan.saving.limit, plan.saving.least_lost
+    assert limit is not None
+    assert lost is not None
+    least = min(people * loss + limit.at(loss) for loss in np.geomspace(0.2, 10, 2_000).tolist())
+    assert 0.995 * least <= lost <= least
+    assert saving["least_lost"] == lost
+    assert rows[-1].ours == pytest.approx(1.22, abs=0.005)
+    said = f"society at most {rows[-1].ours:.3g} times the least possible, {money(lost, 'USD')}, whatever is measured"
+    assert said in words
     assert saving["least_valid_for"].endswith("on rows that count people and add up their amounts")
 
 

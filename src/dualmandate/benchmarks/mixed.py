@@ -144,7 +144,7 @@ CASES = {
 
 
 def compared(case: str, plan: Plan, apart: Plan) -> list[BenchmarkRow]:
-    """What society loses under the plan and under each rival, and how far above the bound its errors are."""
+    """What society loses under the plan and under each rival, and how far that and its errors are over the bound."""
     lost: dict[str, float] = {}
     for row in plan.comparisons:
         if row.choice is not None and (not row.study or row.measured in BY_HAND):
@@ -156,10 +156,13 @@ def compared(case: str, plan: Plan, apart: Plan) -> list[BenchmarkRow]:
         if rival in lost
     ]
     used, least = (plan.saving.at_choice[name] for name in ("used", "least"))
-    gap = None if used is None or not least else used / least
-    limit = plan.saving.limit
+    limit, lost_at_least = plan.saving.limit, plan.saving.least_lost
     bound = None if limit is None else f"the bound for {limit.bound.valid_for}"
-    return [*rows, BenchmarkRow(case, gap, "times the least that errors could cost", peer=bound)]
+    gaps = {
+        "times the least that errors could cost": None if used is None or not least else used / least,
+        "times the least that society could lose": -plan.choice.welfare / lost_at_least if lost_at_least else None,
+    }
+    return [*rows, *(BenchmarkRow(case, gap, words, peer=bound) for words, gap in gaps.items())]
 
 
 def rows(progress: Callable[[str], None]) -> list[BenchmarkRow]:

@@ -1,4 +1,4 @@
-"""Numerics of curves over privacy losses: slopes, roots, the lowest place, and curves read off polynomials.
+"""Numerics of curves over privacy losses: slopes, roots, the lowest place, sums, and curves read off polynomials.
 
 Most of it works on logarithms of losses, so that losses of any size are found to full relative precision.
 """
@@ -8,7 +8,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
+from heapq import heappop, heappush
 from typing import overload
 
 import numpy as np
@@ -25,6 +26,7 @@ _WIDTH = 0.9  # A stretch of ln loss is this wide.
 _ROUGH = 1e-8  # A last coefficient above this says that the curve is not smooth there.
 _SAME = 1e-9  # Losses nearer to each other than this share of them are one.
 _UNDERFLOW = 1e-290  # A value below this has lost its digits.
+_NEAR = 5e-3  # relative, how near to the least value of a sum a bound of it comes
 _DEGREES = np.arange(_DEGREE + 1)
 _NODES = np.cos(np.pi * (np.arange(_DEGREE + 1) + 0.5) / (_DEGREE + 1))
 _TO_COEFFICIENTS = np.linalg.inv(chebyshev.chebvander(_NODES, _DEGREE))
@@ -97,6 +99,24 @@ def lowest(curve: Callable[[float], float], points: Floats, heights: Floats) -> 
         if curve(middle) < min(curve(low), curve(high)):
             found.append(float(golden(curve, brack=(low, middle, high), tol=1e-15, maxiter=100)))
     return float(min(found, key=curve))
+
+
+def least_sum(rising: Callable[[float], float], falling: Callable[[float], float], low: float, high: float) -> float:
+    """What a rising and a falling curve add up to at least between two positive ends: a bound, and near to it.
+
+    Between a and b their sum is nowhere below rising(a) + falling(b). The stretch where that is least is halved, until
+    a value was met that is hardly larger.
+    """
+    up, down = cache(rising), cache(falling)
+    met, stretches = min(up(end) + down(end) for end in (low, high)), [(up(low) + down(high), low, high)]
+    while True:
+        bound, left, right = heappop(stretches)
+        middle = math.sqrt(left * right)
+        if bound >= met * (1 - _NEAR) or not left < middle < right:
+            return bound
+        met = min(met, up(middle) + down(middle))
+        for start, end in ((left, middle), (middle, right)):
+            heappush(stretches, (up(start) + down(end), start, end))
 
 
 def loss_where(

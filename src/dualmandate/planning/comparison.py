@@ -12,6 +12,7 @@ from functools import cached_property
 from dualmandate.choice import Choice, Limits, SocialWelfare
 from dualmandate.errors import Refusal
 from dualmandate.frontier import LowerBound, scale_bound
+from dualmandate.frontier.numerics import least_sum
 from dualmandate.mechanism import GAUSSIAN, LAPLACE
 from dualmandate.mechanism.technologies import CELLS, NOISE_LAWS, OPTIMIZED, TABLES
 from dualmandate.planning.study import is_study
@@ -31,6 +32,7 @@ from dualmandate.population.shown import one_line
 from dualmandate.population.wording import money
 
 ROUNDING = 1e-9  # relative, by which a bound that is met may seem to be exceeded
+FARTHEST = 2.0**20  # This many times more or less than the chosen loss is looked at for the least that society loses.
 NO_SAVING = 1e-4  # A share of what errors cost below this is no difference.
 
 
@@ -67,6 +69,7 @@ class TechnologyComparison:
             best=self._best(),
             optimized=optimized,
             limit=limit_of(self.workshop, self.used, self.choice.epsilon),
+            highest=self.limits.bounds(self.used.frontier, self.workshop.welfare).highest,
         )
 
     @cached_property
@@ -184,6 +187,7 @@ class Saving:
     best: Technology  # what errs at the least cost at the choice, of everything compared that can be published
     optimized: Technology | None  # the optimized strategy with the noise in use
     limit: ErrorLimit | None
+    highest: float | None = None  # the largest loss that may be chosen
 
     __repr__ = one_line
 
@@ -205,6 +209,26 @@ class Saving:
     def at(self, loss: float) -> dict[str, float | None]:
         """What errors cost at a loss; None where it is not known."""
         return {name: None if cost is None else cost(loss) for name, cost in self.costs.items()}
+
+    @cached_property
+    def least_lost(self) -> float | None:
+        """What privacy and errors together cost society at least, whatever is measured and at whatever loss, USD.
+
+        The least over ε of P(ε) + least(ε), rounded down a little; None where no bound is known, or where people leave
+        as the loss grows, so that P may fall. Losses where one of both alone costs more than the choice are left out.
+        """
+        if self.limit is None or any(group.response is not None for group in self.welfare.groups):
+            return None
+        lost, least = -self.welfare.at(self.used.frontier, self.loss), self.limit.at
+        low = high = self.loss
+        while least(low) < lost and low > self.loss / FARTHEST:
+            low /= 2.0
+        while self.welfare.privacy_cost(high) < lost and high < self.loss * FARTHEST:
+            high *= 2.0
+        beyond = [least(low), self.welfare.privacy_cost(high)]
+        if self.highest is not None and high >= self.highest:
+            high, beyond = self.highest, beyond[:1]
+        return min(least_sum(self.welfare.privacy_cost, least, low, high), *beyond)
 
     @property
     def saved(self) -> float | None:

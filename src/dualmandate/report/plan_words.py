@@ -316,6 +316,12 @@ def _saving(plan: Plan) -> Iterator[str]:
         times = f"Errors cost at most {number(used / least, 3)} times the least possible"
         valid = saving.limit.bound.valid_for
         yield f"{times}: no strategy brings them below {_money(plan, least)}; that holds for {valid}."
+        if saving.least_lost is not None:
+            times = number(-plan.choice.welfare / saving.least_lost, 3)
+            yield (
+                f"Privacy and errors together cost society at most {times} times the least possible, "
+                f"{_money(plan, saving.least_lost)}, whatever is measured and at whatever {privacy_measure}."
+            )
 
 
 def _typical(alone: Choice) -> str:

@@ -302,6 +302,9 @@ class SavingPart(DocumentModel):
     saved: Money | None = Field(description="Money, at the choice, against plain noise on the tables.")
     at_choice: CostsPart
     least_valid_for: Text | None = Field(description="Which technologies the lower bound holds for.")
+    least_lost: Money | None = Field(
+        None, description="Money: what privacy and errors cost society at least, at any privacy loss."
+    )
     points: tuple[CostsPointPart, ...]
 
 
