@@ -235,7 +235,7 @@ def test_only_a_checked_state_of_the_records_is_published(program: Path, command
     assert checked.out.rstrip().endswith("next:\n  dualmandate publish report/plan.json")
     entry = the_ledger(program).events()[-1]
     assert (entry.kind, entry.by, entry.account) == (EventKind.CHECKED, "Cat", "residents")
-    assert set(entry.document()) == {"state", "source"}
+    assert set(entry.document()) == {"state", "against", "source"}
     line = "ward,age,id\nsouth,1,e\n"
     records = (program / "people.csv").read_text(encoding="utf-8")
     (program / "people.csv").write_text(line, encoding="utf-8")
@@ -256,7 +256,7 @@ def test_only_a_checked_state_of_the_records_is_published(program: Path, command
 def test_other_rules_are_another_check(program: Path, command: Command) -> None:
     assert command(*OPEN, "--ledger", program / ".dualmandate" / "ledger.sqlite").status == 0
     words = ["check", "program.toml", "--ledger", ".dualmandate/ledger.sqlite"]
-    states = []
+    said = []
     for text in (
         PROGRAM,
         PROGRAM,
@@ -265,9 +265,10 @@ def test_other_rules_are_another_check(program: Path, command: Command) -> None:
     ):
         (program / "program.toml").write_text(text, encoding="utf-8")
         assert command(*words).status == 0
-        states.append(the_ledger(program).events()[-1].document()["state"])
-    assert states[0] == states[1] == states[3] != states[2]
-    assert len(the_ledger(program).events()) == 1 + len(states)  # as many entries whatever was there
+        said.append(the_ledger(program).events()[-1].document())
+    against = [each["against"] for each in said]
+    assert against[0] == against[1] == against[3] != against[2]
+    assert len(the_ledger(program).events()) == 1 + len(said)  # as many entries whatever was there
 
 
 def test_unchecked_is_a_word_that_is_recorded_and_published(program: Path, command: Command) -> None:

@@ -15,6 +15,7 @@ from tests.apps.test_check import PROGRAM
 from dualmandate import load
 from dualmandate.apps import folder
 from dualmandate.errors import InvalidFile
+from dualmandate.planning.saved_plan import with_pages
 from dualmandate.publication import publish as publishing
 
 if TYPE_CHECKING:
@@ -96,6 +97,29 @@ def test_a_plan_remembers_its_program(town: Path, command: Command, tmp_path: Pa
     lost = command("check", "b/plan.json", *ledger, "--json")
     assert (lost.status, lost.document["code"]) == (2, "invalid file")
     assert "../../my town/none.toml" in lost.document["why"]
+
+
+def test_a_plan_in_a_project_leads_nowhere_out_of_it(
+    town: Path, command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No digest covers where its program lies; in another folder a stranger's command may be waiting."""
+    (town / "dualmandate.toml").write_text("schema = 1\n", encoding="utf-8")
+    trap, ran = tmp_path / "trap", tmp_path / "ran"
+    shutil.copytree(town, trap)
+    (trap / "people.csv").write_text("ward,age,id\nsouth,1,z\n", encoding="utf-8")
+    settings = f'schema = 1\nledger = "{town}/.dualmandate/ledger.sqlite"\nanchor_command = "touch {ran}"\n'
+    (trap / "dualmandate.toml").write_text(settings, encoding="utf-8")
+    monkeypatch.chdir(town)
+    for words in (["ledger", "open", "residents", "--unit", "person", "--cap", "9"], ["plan", ".", "--out", "report"]):
+        assert command(*words).status == 0
+    plan = town / "report" / "plan.json"
+    said = json.loads(plan.read_text(encoding="utf-8"))
+    said["program"]["file"] = "../../trap/none.toml"
+    plan.write_text(json.dumps(with_pages(said, said.get("pages", {}))), encoding="utf-8")
+    for act in ("approve", "check", "publish"):
+        outcome = command(act, "report/plan.json")
+        assert (outcome.status, ran.exists()) == (0, False), outcome.err
+    assert (town / "releases" / "residents-1").is_dir()
 
 
 def test_what_a_refusal_names_is_pasted(town: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,10 +10,10 @@ import pytest
 
 from dualmandate.errors import NotChecked
 from dualmandate.ledger import Account, Approval, EventKind, Ledger, LedgerKey, ReleaseState, Request, open_ledger
-from dualmandate.ledger.books import Books
+from dualmandate.ledger.books import Books, RecordState
 from dualmandate.population import PrivacyLoss
 
-PLAN, STATE = "a1" * 32, "5e" * 32
+PLAN, STATE = "a1" * 32, RecordState("3c" * 32, "5e" * 32)
 LOSS = PrivacyLoss.pure("1/3")
 REQUEST = Request("school children", PLAN, "2026", LOSS, "child", user="Eve")
 
@@ -74,17 +74,40 @@ def test_entries_of_before_keep_their_names_and_count(
 
 
 def test_a_state_is_reserved_once_it_was_checked(ledger: Ledger, place: Path, key: LedgerKey) -> None:
-    asked = replace(REQUEST, checked=STATE)
     with pytest.raises(NotChecked, match="never checked"):
-        ledger.reserve(asked)
+        ledger.reserve(replace(REQUEST, checked=ledger.as_checked(STATE)))
     assert ledger.spent("school children") == 0
     assert ledger.events()[-1].kind is EventKind.REFUSED
     ledger.record_check(STATE, by="Cat", account="school children", source="people.csv")
     ledger.record_check(STATE, by="Cat", account="nobody", source="people.csv")
+    first, second = (event.document()["state"] for event in ledger.events()[-2:])
     assert [event.account for event in ledger.events()[-2:]] == ["school children", None]
+    assert second == ledger.as_checked(STATE) != first  # each check has a secret of its own
     with pytest.raises(NotChecked):
-        open_ledger(place, key).check_state("6e" * 32)
-    assert open_ledger(place, key).reserve(asked).checked == STATE
+        open_ledger(place, key).check_state(replace(STATE, content="6e" * 32))
+    with pytest.raises(NotChecked):
+        ledger.reserve(replace(REQUEST, checked=first))
+    assert open_ledger(place, key).reserve(replace(REQUEST, checked=second)).checked == second
+
+
+def test_of_what_is_settled_no_state_can_be_tried_out(ledger: Ledger, place: Path) -> None:
+    """Whoever has the key, and a guess of the records, finds no secret of their check; others keep theirs."""
+    other = replace(STATE, against="7d" * 32)
+    for state in (STATE, other):
+        ledger.record_check(state, by="Cat", account=None, source="people.csv")
+    held = {path.name for path in place.parent.rglob("*.sealed")}
+    assert held == {f"check.{state.against}.sealed" for state in (STATE, other)}
+    release = ledger.reserve(replace(REQUEST, checked=ledger.as_checked(STATE))).name
+    for state in (ReleaseState.OPENED, ReleaseState.MEASURED, ReleaseState.WRITTEN, ReleaseState.SETTLED):
+        if state is ReleaseState.MEASURED:
+            ledger.bind(release, "ab" * 32, by="Eve")
+        ledger.check_state(STATE)
+        ledger.advance(release, state, by="Eve")
+    ledger.destroy_secret(release, by="Eve")
+    assert {path.name for path in place.parent.rglob("*.sealed")} == {f"check.{other.against}.sealed"}
+    with pytest.raises(NotChecked):
+        ledger.check_state(STATE)
+    ledger.check_state(other)
 
 
 def test_without_a_check_the_entry_says_so(ledger: Ledger) -> None:

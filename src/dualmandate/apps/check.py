@@ -22,6 +22,7 @@ from dualmandate.errors import MissingKey
 
 if TYPE_CHECKING:
     from dualmandate.ledger import Ledger
+    from dualmandate.ledger.books import RecordState
     from dualmandate.planning.plan import Plan
     from dualmandate.program import ProgramFile
     from dualmandate.publication import Source
@@ -142,7 +143,7 @@ def _report(
     return report_for_curator(box, source.name, rules=rules, domain=domain, protection=protection)
 
 
-def _state(program: ProgramFile, source: Source, ledger: Ledger, progress: Progress | None = None) -> str:
+def _state(program: ProgramFile, source: Source, ledger: Ledger, progress: Progress | None = None) -> RecordState:
     from dualmandate.publication.states import state_of
     from dualmandate.publication.tabulating import TabulationSpec
 

@@ -15,6 +15,7 @@ from dualmandate.apps import next_step
 from dualmandate.apps.ledgers import find_ledger, person
 from dualmandate.apps.output import Interruption, Output, Progress
 from dualmandate.apps.plan import PROGRAM_FILE, program_file
+from dualmandate.apps.settings import project_folder
 from dualmandate.errors import (
     InvalidAccount,
     InvalidFile,
@@ -272,7 +273,7 @@ def program_of_plan(plan: Path, saved: SavedPlan) -> ProgramFile | None:
     known = saved.program_file
     names = dict.fromkeys([*([] if known is None else [Path(known).name]), PROGRAM_FILE])
     places = [folder / name for folder in (here, *here.parents, *above) for name in names]
-    for file in ([] if known is None else [Path(os.path.normpath(here / known))]) + places:
+    for file in (*_remembered(here, known), *places):
         if not is_there(file):
             continue
         document, keys = read_stated(file)
@@ -287,6 +288,20 @@ def program_of_plan(plan: Path, saved: SavedPlan) -> ProgramFile | None:
             where=Place(file=str(changed)),
         )
     return None
+
+
+def _remembered(here: Path, stated: str | None) -> list[Path]:
+    """Where the plan in a folder remembers its program; a plan that lies in a project leads nowhere out of it.
+
+    No digest covers that path: whoever can write a plan could lead to the settings of another folder, its ledger, its
+    records, and the command that these name.
+    """
+    from dualmandate.planning.saved_plan import is_there
+
+    if stated is None or not is_there(file := Path(os.path.normpath(here / stated))):
+        return []
+    own = project_folder(here.resolve())
+    return [file] if own is None or project_folder(file.parent.resolve()) == own else []
 
 
 def _opening(asked: PublishOptions, program: ProgramFile, order: ReleaseSpec) -> str:

@@ -6,7 +6,7 @@ import hashlib
 import re
 import unicodedata
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from fractions import Fraction
 from typing import Any
@@ -30,6 +30,27 @@ def account_identifier(ledger: str, account: str) -> str:
     """
     content = b"".join(len(each).to_bytes(8, "big") + each for each in map(str.encode, ("account/1", ledger, account)))
     return hashlib.sha256(content).hexdigest()[:IDENTIFIER_DIGITS]
+
+
+@dataclass(frozen=True)
+class RecordState:
+    """In which state records are, and what they are held against: what is compared before they are published.
+
+    `against` is a digest of what is public: the rules of a program, and what its source is called. `content` is an HMAC
+    of the records; it is written nowhere.
+    """
+
+    against: str
+    content: str = field(repr=False)
+
+    @property
+    def secret(self) -> str:
+        """The name of the secret under which its content is recorded; no release has such a name."""
+        return secret_of_check(self.against)
+
+
+def secret_of_check(against: str) -> str:
+    return f"check.{against}"
 
 
 @dataclass(frozen=True)
@@ -229,7 +250,7 @@ class Books:
         self.places: tuple[str, ...] = ()  # where else its head is kept, in words
         self.kept: dict[str, Mapping[str, Any]] = {}  # how to find each of them
         self.nonces: set[str] = set()  # of signatures
-        self.checked: set[str] = set()  # states of records
+        self.checks: dict[str, str] = {}  # the newest of each kind: what records were held against, and their state
 
     @property
     def head(self) -> Head:
@@ -252,7 +273,8 @@ class Books:
         elif event.kind is EventKind.ANCHORED:
             self.places, self.kept = _read_places(event)
         elif event.kind is EventKind.CHECKED:
-            self.checked.add(str(event.document()["state"]))
+            document = event.document()
+            self.checks[str(document.get("against"))] = str(document["state"])
         elif event.kind is not EventKind.REFUSED:
             assert event.release is not None
             self._change(event.release, event)
@@ -343,10 +365,11 @@ class Books:
         return asked, superseded
 
     def check_state(self, state: str) -> None:
-        """Refuse records in a state that was never held against the program, whatever that would have found."""
-        if state not in self.checked:
+        """Refuse records in a state that was not held against the program, whatever that would have found."""
+        if state not in self.checks.values():
             raise NotChecked(
-                "the records, as they are now, were never checked against the program",
+                "the records, as they are now, were never checked against the program, or not since a release was "
+                "made of them",
                 why="what does not fit is left out of every table without a word: r31 where R31 is meant gives zeros",
                 instead="check them with `dualmandate check`, whatever it finds; or publish with --unchecked, which is "
                 "recorded and published",

@@ -266,7 +266,7 @@ def read_key(path: Path) -> LedgerKey:
 
 @dataclass(frozen=True)
 class SecretFolder:
-    """The sealed secrets of one ledger's releases, a file each; never in the database, never in a log."""
+    """The sealed secrets of one ledger's releases and checks, a file each; never in the database, never in a log."""
 
     folder: Path
     key: LedgerKey = field(repr=False)
@@ -284,6 +284,13 @@ class SecretFolder:
 
     def open(self, release: str) -> Confidential[bytes]:
         """The secret of a release, 32 bytes, in a box."""
+        return Confidential(f"secret of release {release}", self._opened(release))
+
+    def mac(self, name: str, content: str) -> str:
+        """HMAC-SHA-256 of a text under a secret, 64 hexadecimal digits."""
+        return hmac.digest(self._opened(name), content.encode(), "sha256").hex()
+
+    def _opened(self, release: str) -> bytes:
         sealed = _read_private(self.path(release), f"secret of release {release}")
         nonce, body, tag = sealed[:32], sealed[32:64], sealed[64:]
         if len(sealed) != 96 or not hmac.compare_digest(tag, self._tag(release, nonce, body)):
@@ -293,7 +300,7 @@ class SecretFolder:
                 instead="restore its file; without it this release cannot be resumed, and its loss stays spent",
                 where=Place(file=str(self.path(release))),
             )
-        return Confidential(f"secret of release {release}", _xor(body, self._pad(release, nonce)))
+        return _xor(body, self._pad(release, nonce))
 
     def destroy(self, release: str) -> None:
         """Overwrite and remove the secret; copies of the file elsewhere are beyond reach."""

@@ -27,17 +27,20 @@ from dualmandate.errors import (
     NotApproved,
     Place,
     ReleaseConflict,
+    UnsafeKey,
 )
 from dualmandate.ledger.books import (
     STATE_OF,
     STEPS,
     Approval,
     Books,
+    RecordState,
     ReleaseEntry,
     ReleaseState,
     Request,
     account_identifier,
     request_document,
+    secret_of_check,
 )
 from dualmandate.ledger.chain import (
     Event,
@@ -221,22 +224,36 @@ class Ledger:
             raise refused
         return self.release(name)
 
-    def record_check(self, state: str, *, by: str, account: str | None, source: str) -> None:
+    def record_check(self, state: RecordState, *, by: str, account: str | None, source: str) -> None:
         """Record that records in this state were held against a program; never what was found.
 
-        Each check is an entry, also where nothing has changed: their number tells nothing of the records.
+        What is recorded is an HMAC of the state under a secret of this check: destroyed with the next check of the
+        kind, and once a release is made of it, it leaves nothing that a guess of the records could be tried on. Each
+        check is an entry, also where nothing has changed: their number tells nothing of the records.
         """
         with self._writing(by) as page:
             known = account if account in page.books.accounts else None
-            page.append(EventKind.CHECKED, by, known, details={"state": state, "source": source})
+            self._secrets.destroy(state.secret)
+            self._secrets.make(state.secret)
+            said = self._secrets.mac(state.secret, state.content)
+            details = {"state": said, "against": state.against, "source": source}
+            page.append(EventKind.CHECKED, by, known, details=details)
 
-    def check_state(self, state: str) -> None:
-        """Refuse records in a state that was never checked."""
+    def as_checked(self, state: RecordState) -> str:
+        """The state as a check of these very records would have recorded it; of no check, if its secret is gone."""
+        try:
+            return self._secrets.mac(state.secret, state.content)
+        except UnsafeKey:
+            return secrets.token_hex(32)
+
+    def check_state(self, state: RecordState) -> None:
+        """Refuse records in a state that was not checked."""
+        said = self.as_checked(state)
         with self._reading() as books:
-            books.check_state(state)
+            books.check_state(said)
 
     def state_key(self) -> Confidential[bytes]:
-        """The key under which states of records are told apart: nobody can try one out without it."""
+        """The key under which states of records are told apart, before the secret of a check."""
         return Confidential("key of states", self._key.subkey("state of records/1"))
 
     def sign_approval(self, approval: Approval, key: Path) -> Approval:
@@ -377,6 +394,9 @@ class Ledger:
             raise _no_step(found, "lose its secret", "finish it first")
         self._secrets.destroy(release)
         with self._writing(by) as page:
+            if found.state is ReleaseState.SETTLED:
+                for against in (each for each, state in page.books.checks.items() if state == found.checked):
+                    self._secrets.destroy(secret_of_check(against))
             if not page.books.release(release).secret_destroyed:
                 page.append(EventKind.KEY_DESTROYED, by, found.account, release)
         return self.release(release)

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from dualmandate.errors import CannotWrite, NotApproved, Refusal, ReleaseConflict
 from dualmandate.ledger import Ledger, ReleaseEntry, ReleaseState, Request
-from dualmandate.ledger.books import STEPS
+from dualmandate.ledger.books import STEPS, RecordState
 from dualmandate.ledger.chain import RELEASE_FILE, found_head
 from dualmandate.ledger.durable import make_folders, sync_folder
 from dualmandate.population import Confidential
@@ -56,7 +56,7 @@ def publish(
     spent = order.account, order.plan_digest, request.snapshot, order.charge, order.protection.unit
     asked = Request(*spent, request.by, request.group, request.purpose, request.again, unchecked=request.unchecked)
     if not request.unchecked:
-        asked = replace(asked, checked=_state(order, source, ledger, progress))
+        asked = replace(asked, checked=ledger.as_checked(_state(order, source, ledger, progress)))
     folders, other = [out, *request.folders], request.other_ledger
     entry = reserve(ledger, source, asked, folders=folders, other_ledger=other, sign=request.sign)
     return _carry_out(_Work(order, source, ledger, out, request.by, progress), entry)
@@ -104,7 +104,7 @@ def resume(
     return _carry_out(_Work(order, source, ledger, out, by, progress), entry)
 
 
-def _state(order: ReleaseSpec, source: Source, ledger: Ledger, progress: Told) -> str:
+def _state(order: ReleaseSpec, source: Source, ledger: Ledger, progress: Told) -> RecordState:
     """The state that the records are in now, as a check would have recorded it."""
     if progress is not None:
         progress("seeing whether these records were checked")

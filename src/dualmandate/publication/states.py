@@ -2,7 +2,8 @@
 
 A file is known by all of its bytes; a table of a database or of a cluster, which has none, by its rows: how many there
 are, and the sum of an HMAC of each, whatever their order. With them goes what they are held against: the levels, bounds
-and rules of the program. Without the key nobody can try out what the records may say.
+and rules of the program. The ledger records an HMAC of it, under a secret that goes with the release made of them: with
+the key alone nobody can try out what the records said.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dualmandate.ledger import Ledger
+from dualmandate.ledger.books import RecordState
 from dualmandate.population import Attribute, GridLevels
 from dualmandate.publication.sources import (
     CsvFile,
@@ -41,14 +43,15 @@ WORDS = 8  # of 32 bits in an HMAC: sums of each stay within 64 bits for any par
 Told = Callable[[str], None] | None
 
 
-def state_of(source: Source, spec: TabulationSpec, ledger: Ledger, *, progress: Told = None) -> str:
-    """The state of records and of what they are held against: 64 digits of HMAC-SHA-256 under a key of the ledger."""
+def state_of(source: Source, spec: TabulationSpec, ledger: Ledger, *, progress: Told = None) -> RecordState:
+    """The state of records and of what they are held against, by HMAC-SHA-256 under a key of the ledger."""
     check_source(source)
+    against = json.dumps([type(source).__name__, source.name, _against(source, spec)])
     key = ledger.state_key().open_for("telling states of records apart")
 
     def work() -> str:
         content = hmac.new(key, digestmod=hashlib.sha256)
-        for piece in (b"records/1", type(source).__name__.encode(), _against(source, spec).encode()):
+        for piece in (b"records/1", against.encode()):
             content.update(len(piece).to_bytes(8, "big") + piece)
         if isinstance(source, CsvFile | ParquetFile | StatisticalFile):
             _add_bytes(Path(source.path), content, progress)
@@ -56,7 +59,7 @@ def state_of(source: Source, spec: TabulationSpec, ledger: Ledger, *, progress: 
             content.update(json.dumps(_row_sums(source, spec, hmac.digest(key, b"rows", "sha256"))).encode())
         return content.hexdigest()
 
-    return guarded(work, name=source.name)
+    return RecordState(hashlib.sha256(against.encode()).hexdigest(), guarded(work, name=source.name))
 
 
 def _against(source: Source, spec: TabulationSpec) -> str:
