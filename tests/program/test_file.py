@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tomllib
 from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
@@ -130,3 +131,9 @@ def test_a_refusal_that_names_its_key_gets_the_line_of_that_key(tmp_path: Path) 
 
 def test_dotted_keys_quote_unusual_names() -> None:
     assert dotted(("workload", 0, "where", "age group")) == 'workload[0].where."age group"'
+
+
+@pytest.mark.parametrize("name", ['quote"d', "back\\slash", "a.b", "größe", "a\tb", "two\nlines", "del\x7f", "", "'"])
+def test_a_dotted_key_can_be_pasted_into_the_file(name: str) -> None:
+    written = dotted(("attributes", name))
+    assert tomllib.loads(f"{written} = 1") == {"attributes": {name: 1}}

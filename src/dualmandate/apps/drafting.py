@@ -6,10 +6,10 @@ a terminal, and assumes where nobody answers. Its output is internal: it depends
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import re
+import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -23,6 +23,7 @@ from dualmandate.apps.output import Output, Progress, write
 from dualmandate.apps.plan import PROGRAM_FILE
 from dualmandate.errors import InvalidRequest, Place, Refusal, did_you_mean
 from dualmandate.population.units import plural
+from dualmandate.program.file import dotted, toml_key, toml_text
 
 if TYPE_CHECKING:
     from dualmandate.publication import Source
@@ -60,14 +61,19 @@ class DraftedProgram:
 
     folder: ProgramFolder
     marked: tuple[str, ...]
+    columns: Mapping[str, str] = field(repr=False)  # what became of each
     left_out: Mapping[str, str] = field(repr=False)
+    unreadable: bool = field(repr=False)  # whether there are values that cannot be read
 
     def words(self) -> str:
-        lines = [INTERNAL, "", f"drafted '{self.folder.name}': {len(self.marked)} keys were seen in the data"]
-        lines += [f"  {name}: {why}" for name, why in self.left_out.items()]
+        seen = "1 key was" if len(self.marked) == 1 else f"{len(self.marked)} keys were"
+        lines = [INTERNAL, "", f"drafted '{self.folder.name}': {seen} seen in the data"]
+        lines += [f"  {name}: {what}" for name, what in self.columns.items()]
+        if self.unreadable:
+            lines.append("! Some values cannot be read, and count as missing: save the file as UTF-8 and draft again.")
         lines += [
-            f"what was seen is told in {NOTES}, which git ignores. Before anybody approves a plan, replace each key",
-            "that is listed in seen_in_the_data by a public source, and take it off that list.",
+            f"{NOTES} tells more, and git ignores it. Before anybody approves a plan, replace each key that is listed",
+            "in seen_in_the_data by a public source, and take it off that list; replace each assumed number, too.",
             "",
         ]
         return "\n".join([*lines, self.folder.words()])
@@ -112,7 +118,8 @@ def draft(
         _check(folder, stage)
         write_files({".gitignore": ignoring(directory, ignored)}, folder)
     written = ProgramFolder(name, directory, tuple(sorted((*files, ".gitignore"))), project)
-    return DraftedProgram(written, tuple(writing.marked), writing.left_out)
+    columns = {_comment(each.name): writing.left_out.get(each.name, each.what()) for each in seen.columns}
+    return DraftedProgram(written, tuple(writing.marked), columns, writing.left_out, bool(seen.unreadable))
 
 
 def _check(folder: Path, progress: Progress) -> None:
@@ -141,7 +148,7 @@ def _source(flags: SourceFlags, directory: Path) -> tuple[Source, str]:
 
     if flags.table is not None:
         if "://" not in flags.place:
-            stated = f"{{ url_variable = {toml(flags.place)}, table = {toml(flags.table)} }}"
+            stated = f"{{ url_variable = {toml_text(flags.place)}, table = {toml_text(flags.table)} }}"
             return DatabaseTable(flags.table, url_variable=flags.place), stated
         if re.search(r"://[^/]*[@:][^/]*|://[^/]+|[?&](?:user|password|host)", flags.place, re.IGNORECASE):
             raise InvalidRequest(
@@ -149,7 +156,7 @@ def _source(flags: SourceFlags, directory: Path) -> tuple[Source, str]:
                 why="the program names its source, and everything in a program file is public",
                 instead="put the URL into an environment variable and name that: --from VARIABLE --table NAME",
             )
-        stated = f"{{ url = {toml(flags.place)}, table = {toml(flags.table)} }}"
+        stated = f"{{ url = {toml_text(flags.place)}, table = {toml_text(flags.table)} }}"
         return DatabaseTable(flags.table, url=flags.place), stated
     if "://" in flags.place:
         raise InvalidRequest(
@@ -159,9 +166,9 @@ def _source(flags: SourceFlags, directory: Path) -> tuple[Source, str]:
         )
     path = Path(flags.place)
     source = file_to_draft(path)
-    found = toml(os.path.relpath(path.absolute(), directory.absolute()))
+    found = toml_text(os.path.relpath(path.absolute(), directory.absolute()))
     if isinstance(source, CsvFile) and source.delimiter != ",":
-        return source, f"{{ path = {found}, delimiter = {toml(source.delimiter)} }}"
+        return source, f"{{ path = {found}, delimiter = {toml_text(source.delimiter)} }}"
     return source, found
 
 
@@ -192,21 +199,6 @@ def named(name: str | None, directory: Path | None) -> tuple[str, Path]:
 def at_a_terminal(output: Output) -> bool:
     """Whether somebody is there to be asked."""
     return not output.json and sys.stdin.isatty() and sys.stderr.isatty()
-
-
-def toml(text: str) -> str:
-    """A text as TOML writes it."""
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
-def _key(name: str) -> str:
-    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else toml(name)
-
-
-def _dotted(table: str, name: str) -> str:
-    from dualmandate.program.file import dotted
-
-    return dotted((table, name))
 
 
 class _Draft:
@@ -242,21 +234,21 @@ class _Draft:
             f"#:schema ./{PROGRAM_SCHEMA}",
             "# Drafted from the records by `dualmandate init`. INTERNAL until nothing in it is marked: keys listed in",
             "# seen_in_the_data are seen in the data: replace by a public source before you approve, and unlist them.",
-            '# Numbers whose source begins with "assumed" come from nowhere: replace them too.',
+            '# Numbers of kind = "assumed" come from nowhere: replace them too.',
             "",
             "[program]",
             "schema = 1",
-            f"name   = {toml(self.name)}",
+            f"name   = {toml_text(self.name)}",
             "",
             "[population]",
-            f"account         = {toml(account)}",
-            f"unit            = {toml(unit)}",
-            f"neighbors       = {toml(neighbors)}",
-            f"population_size = {{ value = {size[0]}, unit = {toml(unit)}, source = {toml(size[1])} }}",
+            f"account         = {toml_text(account)}",
+            f"unit            = {toml_text(unit)}",
+            f"neighbors       = {toml_text(neighbors)}",
+            f"population_size = {{ {_number(size, unit)} }}",
             *most,
             f"source          = {self.source}",
             "seen_in_the_data = [",
-            *(f"  {toml(key)}," for key in self.marked),
+            *(f"  {toml_text(key)}," for key in self.marked),
             "]",
             "",
             "[population.attributes]",
@@ -269,10 +261,9 @@ class _Draft:
             lines += [
                 "",
                 "[[workload]]",
-                f"name              = {toml(words)}",
-                f"by                = [{', '.join(map(toml, names))}]",
-                f"value_of_accuracy = {{ value = {worth[0]}, unit = {toml(f'USD per {unit}^2')}, "
-                f'source = {toml(worth[1])}, time_base = "per year" }}',
+                f"name              = {toml_text(words)}",
+                f"by                = [{', '.join(map(toml_text, names))}]",
+                f"value_of_accuracy = {{ {_number(worth, f'USD per {unit}^2', yearly=True)} }}",
             ]
         lines += [
             "",
@@ -281,8 +272,7 @@ class _Draft:
             "",
             "[preferences]",
             'information_utility  = "linear"',
-            f"mean_disclosure_cost = {{ value = {cost[0]}, unit = {toml(f'USD per {unit} per epsilon')}, "
-            f'source = {toml(cost[1])}, time_base = "per year" }}',
+            f"mean_disclosure_cost = {{ {_number(cost, f'USD per {unit} per epsilon', yearly=True)} }}",
             "relative_privacy_weight = 1",
             "",
             "[limits]",
@@ -321,7 +311,7 @@ class _Draft:
             vouched = 'one_record_per_unit = { source = "…" }'
             return [f'# no column names the unit, so a record is protected: state identifier = "…", or {vouched}']
         most = next(each.records_of_one for each in self.seen.columns if each.name == identifier)
-        lines = [f"identifier      = {toml(identifier)}"]
+        lines = [f"identifier      = {toml_text(identifier)}"]
         if most > 1:
             self.marked.append("most_records_per_unit")
             lines.append(f"most_records_per_unit = {most}")
@@ -398,19 +388,20 @@ class _Draft:
                 size *= each.size
                 kept.add(each.name)
             else:
-                self.left_out[each.name] = "left out: no room for it beside the others; name tables by it"
+                by = f"; to have it, name a table by it: {shlex.join(['--by', each.name])}"
+                self.left_out[each.name] = f"left out: no room beside the others{'' if each.form == 'numbers' else by}"
         return [each for each in proposed if each.name in kept]
 
     def _attributes(self, kept: Sequence[ColumnDraft]) -> tuple[list[str], list[str], dict[str, str]]:
         """The lines of attributes and of hierarchies, and the code lists."""
         lines, below, lists = [], [], {}
         for number, each in enumerate(kept):
-            self.marked.append(_dotted("attributes", each.name))
+            self.marked.append(dotted(("attributes", each.name)))
             file = f"codes-{number + 1}-{re.sub('[^a-z0-9]+', '-', each.name.casefold()).strip('-') or 'column'}.csv"
             described, codes = _described(each, file)
             if codes is not None:
                 lists[file] = codes
-            lines.append(f"{_key(each.name)} = {described}")
+            lines.append(f"{toml_key(each.name)} = {described}")
             below += self._hierarchy(each)
         return lines, below, lists
 
@@ -419,19 +410,30 @@ class _Draft:
         if not found:
             return []
         head = f"{column.name} in time" if column.form == "days" else found[0]
-        self.marked.append(_dotted("hierarchies", head))
-        lines = ["", f"[population.hierarchies.{_key(head)}]", f"attribute = {toml(column.name)}"]
+        self.marked.append(dotted(("hierarchies", head)))
+        lines = ["", f"[population.hierarchies.{toml_key(head)}]", f"attribute = {toml_text(column.name)}"]
         if column.form == "days":
-            lengths = ", ".join(f"{toml(name)} = {length}" for name, length in zip(found, (4, 7), strict=True))
+            lengths = ", ".join(f"{toml_text(name)} = {length}" for name, length in zip(found, (4, 7), strict=True))
             return [*lines, f"prefixes  = {{ {lengths} }}"]
         lines += [
             "# likely the same level, written in several ways",
-            "[population.hierarchies." + _key(head) + ".groups]",
+            "[population.hierarchies." + toml_key(head) + ".groups]",
         ]
         groups = dict(column.spellings)
         if column.missing is not None:
             groups[column.missing] = (column.missing,)
-        return [*lines, *(f"{toml(name)} = [{', '.join(map(toml, alike))}]" for name, alike in groups.items())]
+        return [
+            *lines,
+            *(f"{toml_text(name)} = [{', '.join(map(toml_text, alike))}]" for name, alike in groups.items()),
+        ]
+
+
+def _number(stated: tuple[str, str], unit: str, *, yearly: bool = False) -> str:
+    """A number with its unit and source, as a program file states it; one that nobody gave says so."""
+    value, source = stated
+    parts = [f"value = {value}", f"unit = {toml_text(unit)}", f"source = {toml_text(source)}"]
+    parts += ['kind = "assumed"'] * source.startswith(ASSUMED) + ['time_base = "per year"'] * yearly
+    return ", ".join(parts)
 
 
 def _keeping_all(column: ColumnDraft) -> ColumnDraft:
@@ -472,15 +474,15 @@ def _described(column: ColumnDraft, file: str) -> tuple[str, str | None]:
     """An attribute as a program file states it, and its code list where that is a file of its own."""
     rules, codes = [], None
     if column.missing is not None:
-        rules.append(f"missing = {toml(column.missing)}")
+        rules.append(f"missing = {toml_text(column.missing)}")
     if column.form in ("levels", "days"):
         if column.unlisted and column.missing is not None:
             rules.append('outside = "missing"')
         if len(column.levels) > MOST_INLINE:
-            made = [f"codes = {toml(file)}"]
+            made = [f"codes = {toml_text(file)}"]
             codes = "code\n" + "".join(f"{_csv(level)}\n" for level in column.levels)
         else:
-            made = [f"levels = [{', '.join(map(toml, column.levels))}]"]
+            made = [f"levels = [{', '.join(map(toml_text, column.levels))}]"]
     elif column.form == "bins":
         made = [f"edges = [{', '.join(map(str, column.edges))}]"]
         rules.append('outside = "clamp"')

@@ -27,6 +27,7 @@ from dualmandate.planning.technology import Technology, measured_words
 from dualmandate.population import PrivacyLoss, PrivacyMeasure
 from dualmandate.population.shown import cut_line, one_line
 from dualmandate.population.wording import chosen_loss, counted, money, number
+from dualmandate.program.number import calibrated_numbers
 from dualmandate.program.schema import BEST
 from dualmandate.semantics import Guarantee
 
@@ -189,10 +190,7 @@ def notes_on(plan: Plan) -> tuple[str, ...]:
 
 def warnings_on(plan: Plan) -> Iterator[str]:
     """Of the notes those that a reader must not miss, the ones that would change the choice by most first."""
-    if plan.study:
-        yield study_words(plan.technology.noise)
-    if seen := plan.program.file.population.seen_in_the_data:
-        yield f"Seen in the data, and not covered by any noise: {', '.join(seen)}. Replace them by public sources."
+    yield from unfinished(plan)
     for remarks in (
         _strategy,
         _better_noise,
@@ -204,6 +202,18 @@ def warnings_on(plan: Plan) -> Iterator[str]:
         _silent_of_time,
     ):
         yield from remarks(plan)
+
+
+def unfinished(plan: Plan) -> Iterator[str]:
+    """What somebody has to replace before the choice can stand: noise, keys, and numbers that came from nowhere."""
+    if plan.study:
+        yield study_words(plan.technology.noise)
+    if seen := plan.program.file.population.seen_in_the_data:
+        yield f"Seen in the data, and not covered by any noise: {', '.join(seen)}. Replace them by public sources."
+    assumed = [path[-1] for path, stated in calibrated_numbers(plan.program.file) if stated.kind == "assumed"]
+    if assumed:
+        names = ", ".join(dict.fromkeys(map(str, assumed)))
+        yield f"The choice rests on numbers that are assumed: {names}. Replace them first."
 
 
 def _beyond_the_total(plan: Plan) -> Iterator[str]:

@@ -5,9 +5,7 @@ So its numbers mean what they would mean in a file, and a release carries the pr
 
 from __future__ import annotations
 
-import json
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
@@ -17,11 +15,10 @@ from pathlib import Path, PurePath
 from typing import cast
 
 from dualmandate.errors import InvalidValue, Place
-from dualmandate.program.file import Document, KeyPath, dotted, parsed
+from dualmandate.program.file import Document, KeyPath, dotted, parsed, toml_key, toml_text
 
 STANDS_IN = Path("program.toml")  # Code lists and sources are looked for from the current folder.
 DEEPEST = 20
-_PLAIN = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
 
 
 def document_of_mapping(content: Mapping[str, object]) -> Document:
@@ -61,7 +58,7 @@ def _is_list(value: object) -> bool:
 
 
 def _key(key: str) -> str:
-    return key if _PLAIN.fullmatch(key) else _text(key, (key,))
+    return toml_key(_encoded(key, (key,)))
 
 
 def _value(value: object, path: KeyPath) -> str:
@@ -74,7 +71,7 @@ def _value(value: object, path: KeyPath) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str | PurePath):
-        return _text(str(value), path)
+        return toml_text(_encoded(str(value), path))
     if isinstance(value, Integral):
         return str(int(value))
     if isinstance(value, Decimal) or (isinstance(value, Real) and not isinstance(value, Fraction)):
@@ -91,12 +88,12 @@ def _decimal(value: Decimal | Real) -> str:
     return text if any(sign in text for sign in ".eE") else f"{text}.0"
 
 
-def _text(words: str, path: KeyPath) -> str:
+def _encoded(words: str, path: KeyPath) -> str:
     try:
         words.encode()
     except UnicodeEncodeError:
         raise _refused(path, "a text that is no Unicode", "text is written to files as UTF-8") from None
-    return json.dumps(words, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return words
 
 
 def _refused(path: KeyPath, what: str, why: str) -> InvalidValue:

@@ -7,6 +7,7 @@ where keys and values end and never judges them.
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import stat
@@ -101,15 +102,21 @@ class Document:
 
 
 def dotted(key: KeyPath) -> str:
-    """A key path as people write it: `workload[0].consequence.unit`; unusual names are quoted."""
+    """A key path as the file writes it: `workload[0].consequence.unit`; unusual names are quoted, and can be pasted."""
     text = ""
     for part in key:
-        if isinstance(part, int):
-            text += f"[{part}]"
-        else:
-            plain = re.fullmatch(r"[A-Za-z0-9_-]+", part)
-            text += ("." if text else "") + (part if plain else f'"{part}"')
+        text += f"[{part}]" if isinstance(part, int) else ("." if text else "") + toml_key(part)
     return text
+
+
+def toml_key(name: str) -> str:
+    """A name as TOML writes it before an equals sign."""
+    return name if _BARE_KEY.fullmatch(name) else toml_text(name)
+
+
+def toml_text(words: str) -> str:
+    """A TOML basic string: JSON's escapes are among TOML's, apart from DEL."""
+    return json.dumps(words, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def read_document(path: str | Path, what: str = "program file") -> Document:

@@ -74,7 +74,14 @@ def csv_layout(path: Path, delimiter: str, choose: Callable[[Sequence[str]], Seq
     with path.open("rb") as opened:
         line = opened.readline(LONGEST_HEADER)
     header = line.decode("utf-8-sig").removesuffix("\n").removesuffix("\r")
-    names = next(csv.reader([header], delimiter=delimiter, strict=True), [])
+    try:
+        names = next(csv.reader([header], delimiter=delimiter, strict=True), [])
+    except csv.Error:
+        raise UnreadableSource(
+            f"the first line of '{path.name}' has a quote too many, or the name of a column goes on in the next line",
+            why="the names of the columns stand in the first line, each ended by the delimiter",
+            instead="write each name into one line, and a quote within a name twice",
+        ) from None
     if len({name.casefold() for name in names}) != len(names) or not all(names) or "\r" in header:
         raise UnreadableSource(
             f"the columns of '{path.name}' have no names of their own",

@@ -10,8 +10,9 @@ from __future__ import annotations
 import csv
 import math
 import re
+import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from fractions import Fraction
 from pathlib import Path
@@ -25,7 +26,9 @@ from dualmandate.publication.sources import (
     Source,
     SourceColumns,
     SparkTable,
+    StatisticalFile,
     check_source,
+    days_of_file,
     opened,
     quoted,
     source_file,
@@ -41,17 +44,27 @@ Form = Literal["levels", "days", "bins", "numbers"]
 DELIMITERS = ",;\t|"
 MOST_VALUES = 2_000  # A column with more different values is no list of levels.
 LONGEST_LEVEL = 100  # letters; a longer text is no code
+FEW_WORDS = 3  # So many texts among numbers are codes that say why there is none.
 FEW_RECORDS, MANY_RECORDS = 3, 100  # In so many records, a value that fewer have is not proposed.
-MOST_CODES = 12  # So many different whole numbers are codes; more are numbers.
+MOST_CODES = 20  # So many different whole numbers are codes; more are numbers.
 MOST_BINS, MOST_YEARS = 12, 40
 WIDEST_BINS = 250  # Whole numbers that spread further are amounts.
 NEARLY_ALL = 0.95  # So many values must be of one kind to make a column of that kind.
 MISSING = {"na", "n/a", "n.a.", "#n/a", "nan", "null", "nil", ".", "..", "-", "--", "?", "missing"}
+AS_DAYS = "write them as 2024-12-31, in a column of texts, and draft again"
 ISO_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 OTHER_DATES = re.compile(r"[0-9]{1,4}[./-][0-9]{1,2}[./-][0-9]{1,4}(?:[ T][0-9:.Z+]+)?|[0-9-]{10}[ T][0-9:.Z+]+")
 COMMA_NUMBER = re.compile(r"[+-]?[0-9]{1,3}(?:[. '][0-9]{3})*,[0-9]+|[+-]?[0-9]+,[0-9]+")
+_MONEY = "(?:[$€£¥]|EUR|USD|GBP|CHF|JPY)"
+_GROUPED = "(?:[0-9]{1,3}(?:[,.' \xa0][0-9]{3})+|[0-9]+)(?:[.,][0-9]+)?"
+SIGNED_NUMBER = re.compile(rf"[(+-]?(?:{_MONEY} ?)?[+-]?{_GROUPED}[ \xa0]?(?:{_MONEY}|%)?\)?")
+THOUSANDS = re.compile(r"[+-]?[0-9]{1,3}\.[0-9]{3}")
 WHOLE_NUMBER = re.compile(NUMBER)
-IDENTIFIER_NAME = re.compile(r"(?:^|[^a-z])(?:ids?|uuid|guid|key|nr|no|num|number|ssn|pseudonym)$|(?:id|uuid|nr)$")
+UNITS = "person|people|patient|customer|client|member|respondent|subject|employee|student|pupil|household|family|firm"
+UNITS += "|company|enterprise|establishment|taxpayer|claimant|beneficiary|participant|resident|user"
+IDENTIFIER_NAME = re.compile(
+    rf"(?:^|[^a-z])(?:ids?|uuid|guid|key|nr|no|num|number|ssn|pseudonym|{UNITS})$|(?:id|uuid|nr)$"
+)
 
 
 @dataclass(frozen=True)
@@ -84,6 +97,10 @@ class ColumnDraft:
         }
         return (points[self.form] if self.form else 0) + (self.missing is not None)
 
+    def what(self) -> str:
+        """What it becomes, or why it is left out."""
+        return self.why_not or _WORDS[self.form or "levels"](self)
+
 
 @dataclass(frozen=True)
 class SourceDraft:
@@ -103,7 +120,7 @@ class SourceDraft:
                 "(bytes that are no UTF-8, or too many or too few values; save the file as UTF-8 text)"
             )
         for column in self.columns:
-            lines.append(f"{column.name}: {column.why_not or _WORDS[column.form or 'levels'](column)}")
+            lines.append(f"{column.name}: {column.what()}")
             lines += [f"  {remark}" for remark in column.remarks]
         return "\n".join(lines)
 
@@ -145,7 +162,7 @@ def _delimiter(path: Path) -> str:
         raise UnreadableSource(
             f"the first line of '{path.name}' is not UTF-8 text",
             why="columns are found by their names, and nobody can tell in which letters these are written",
-            instead="save the file as UTF-8: `iconv -f latin1 -t utf-8 OLD.csv > NEW.csv`, or from the spreadsheet",
+            instead=f"save it as UTF-8 from the spreadsheet, or: {_as_utf8(path)}",
         )
     even = text.count('"') % 2 == 0  # a quote without its twin stands for itself
     outside = "".join(text.split('"')[::2]) if even else text
@@ -154,6 +171,12 @@ def _delimiter(path: Path) -> str:
         delimiter = ","
     _check_names(path.name, next(csv.reader([text], delimiter=delimiter), []))
     return delimiter
+
+
+def _as_utf8(path: Path) -> str:
+    """The command that writes a file anew, in the letters that it is most likely written in."""
+    new = path.with_name(f"{path.stem}-utf8{path.suffix}")
+    return f"iconv -f windows-1252 -t utf-8 {shlex.quote(str(path))} > {shlex.quote(str(new))}"
 
 
 def _check_names(source: str, names: Sequence[str]) -> None:
@@ -192,13 +215,25 @@ def look(source: Source, *, progress: Callable[[float], None] | None = None) -> 
         told = progress or (lambda _: None)
         with connected() as connection, opened(source, connection, [], counted=progress is not None) as found:
             summary = _summary(found, connection, lambda share: told(share / 2))
-        few = [each for each in summary.columns if each.kind and each.different <= MOST_VALUES * 1.1]
+        if not summary.records:
+            raise UnreadableSource(
+                f"there are no records in '{source.name}'",
+                why="a draft looks at what stands in each column",
+                instead="name the file that holds the records, or begin with `dualmandate init blank`",
+            )
+        few = [each for each in summary.columns if each.comparable and each.different <= MOST_VALUES * 1.1]
         values: dict[str, dict[str, int]] = {}
         if few:
             with connected() as connection, opened(source, connection, [], counted=progress is not None) as found:
                 values = _values(found, connection, few, lambda share: told(0.5 + share / 2))
         _check_header(source.name, values)
-        columns = tuple(_drafted(each, values.get(each.name), summary.records) for each in summary.columns)
+        days = days_of_file(source) if isinstance(source, StatisticalFile) else ()
+        columns = tuple(
+            ColumnDraft(each.name, why_not=f"left out: days or times that the file keeps as numbers: {AS_DAYS}")
+            if each.name in days
+            else replace(_drafted(each, values.get(each.name), summary.records), records_of_one=_records_of_one(each))
+            for each in summary.columns
+        )
         return SourceDraft(source.name, summary.records, summary.unreadable, columns)
 
     return Confidential("a first look at a source", guarded(work, name=source.name))
@@ -224,7 +259,8 @@ class _Column:
     """Counts and quantiles of one column."""
 
     name: str
-    kind: str  # of SQL; empty where its values are nothing that levels are compared with
+    kind: str  # of SQL
+    comparable: bool = True  # whether its values are something that levels are compared with
     present: int = 0
     different: int = 0
     numbers: int = 0
@@ -266,7 +302,9 @@ def _summary(found: SourceColumns, connection: DuckDBPyConnection, told: Callabl
     records, marked, *rest = row
     facts = iter(rest)
     columns = [
-        _Column(name, "") if text is None else _column(name, found.types[name], next(facts))
+        _Column(name, found.types[name], comparable=False)
+        if text is None
+        else _column(name, found.types[name], next(facts))
         for name, text in kinds.items()
     ]
     return _Summary(int(records), int(marked), tuple(columns))
@@ -342,8 +380,10 @@ def _is_missing(value: str) -> bool:
 def _drafted(column: _Column, values: Mapping[str, int] | None, records: int) -> ColumnDraft:
     """What a column could be, by its summary and, where it has few, its values."""
     name = column.name
-    if not column.kind:
-        return ColumnDraft(name, why_not="left out: its type has no values that levels could be compared with")
+    if not column.comparable:
+        moment = column.kind.startswith(("TIMESTAMP", "TIME"))
+        why = f"moments, and no days: {AS_DAYS}" if moment else "its values are no texts, numbers or days"
+        return ColumnDraft(name, why_not=f"left out: {why}")
     absent = [each for each in values or {} if _is_missing(each)]
     blanks = sum((values or {})[each] for each in absent)
     present = column.present - blanks
@@ -358,11 +398,20 @@ def _drafted(column: _Column, values: Mapping[str, int] | None, records: int) ->
     made = {"missing": missing, "unlisted": unlisted and lost, "remarks": tuple(remarks)}
     if column.days >= NEARLY_ALL * present and _iso(column, values):
         return _days(column, made)
-    if column.numbers >= NEARLY_ALL * present and not column.padded:
+    if _holds_numbers(column, values, present):
         return _numbers(column, values, made, present=present)
     if values is None or len(values) > MOST_VALUES:
         return _without_levels(column, present)
     return _levels(column, {each: values[each] for each in values if each not in absent}, made, present=present)
+
+
+def _holds_numbers(column: _Column, values: Mapping[str, int] | None, present: int) -> bool:
+    """Whether a column holds numbers: nearly all are some, or few words among them say why there is none."""
+    if column.padded or column.numbers < present / 2:
+        return False
+    some = column.often if values is None else values
+    words = {each for each in some if not _is_missing(each) and not WHOLE_NUMBER.fullmatch(each)}
+    return column.numbers >= NEARLY_ALL * present or len(words) <= FEW_WORDS
 
 
 def _missing_level(absent: Sequence[str], values: Mapping[str, int]) -> str:
@@ -387,7 +436,9 @@ def _iso(column: _Column, values: Mapping[str, int] | None) -> bool:
 def _days(column: _Column, made: Mapping[str, Any]) -> ColumnDraft:
     first, last = int(column.first_year), int(column.last_year)
     if not 1 <= first <= last <= 9999 or last - first >= MOST_YEARS:
-        return ColumnDraft(column.name, why_not=f"left out: days of more than {MOST_YEARS} years")
+        return ColumnDraft(
+            column.name, why_not=f"left out: days of more than {MOST_YEARS} years; make a column of the years"
+        )
     begin, days = date(first, 1, 1), (date(last, 12, 31) - date(first, 1, 1)).days + 1
     levels = tuple((begin + timedelta(days=day)).isoformat() for day in range(days))
     return ColumnDraft(column.name, "days", levels=levels, **made)
@@ -398,28 +449,42 @@ def _names_units(column: _Column, present: int) -> bool:
     words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", column.name.strip()).casefold()
     own = column.different >= 0.9 * present
     return bool(IDENTIFIER_NAME.search(words) and column.different > max(2 * MOST_CODES, 0.1 * present)) or (
-        own and present >= MANY_RECORDS and not column.spaced and column.kind in TEXTS and column.numbers == 0
+        own
+        and present >= MANY_RECORDS
+        and not column.spaced
+        and column.kind in TEXTS
+        and column.numbers < (1 - NEARLY_ALL) * present
     )
 
 
-def _identifier(column: _Column, present: int) -> ColumnDraft:
-    several = column.different < 0.9 * present
-    most = 2 * math.ceil(present / max(column.different, 1)) if several else 1
-    why = "left out: likely to name units (an identifier)"
-    return ColumnDraft(column.name, why_not=why, identifies=True, records_of_one=most)
+def _identifier(column: _Column) -> ColumnDraft:
+    return ColumnDraft(column.name, why_not="left out: likely to name units (an identifier)", identifies=True)
+
+
+def _records_of_one(column: _Column) -> int:
+    """How many records a unit has at most, if this column names it: twice their mean, where they are several."""
+    several = column.different < 0.9 * column.present
+    return 2 * math.ceil(column.present / max(column.different, 1)) if several else 1
+
+
+WRITTEN_OTHERWISE = (
+    (COMMA_NUMBER, "numbers with a decimal comma: write them with a point, and draft again"),
+    (OTHER_DATES, f"days or times that are written otherwise: {AS_DAYS}"),
+    (SIGNED_NUMBER, "numbers with a sign of money, per cent or thousands: write them plainly, and draft again"),
+)
+
+
+def _written_otherwise(column: _Column) -> str | None:
+    """What the texts of a column are meant for, where a program cannot read them as they are written."""
+    some = [each.strip() for each in column.often if not _is_missing(each)]
+    return next((why for form, why in WRITTEN_OTHERWISE if some and all(map(form.fullmatch, some))), None)
 
 
 def _without_levels(column: _Column, present: int) -> ColumnDraft:
-    some = [each for each in column.often if not _is_missing(each)]
-    if some and all(COMMA_NUMBER.fullmatch(each.strip()) for each in some):
-        why = "numbers with a decimal comma: write them with a point, and draft again"
-    elif some and all(OTHER_DATES.fullmatch(each.strip()) for each in some):
-        why = "days or times that are not written as 2024-12-31: write them so, and draft again"
-    elif _names_units(column, present):
-        return _identifier(column, present)
-    else:
-        why = "free text, or too many different values"
-    return ColumnDraft(column.name, why_not=f"left out: {why}")
+    why = _written_otherwise(column)
+    if why is None and _names_units(column, present):
+        return _identifier(column)
+    return ColumnDraft(column.name, why_not=f"left out: {why or 'free text, or too many different values'}")
 
 
 def _numbers(
@@ -428,17 +493,19 @@ def _numbers(
     """Codes where they are few whole numbers, bins where they lie close, amounts elsewhere."""
     whole = column.whole == column.numbers
     if whole and (_names_units(column, present) or _counts_records(column, present)):
-        return _identifier(column, present)
-    odd = column.numbers < present or (
-        column.kind in TEXTS and any(not WHOLE_NUMBER.fullmatch(each) for each in values or {} if not _is_missing(each))
-    )
+        return _identifier(column)
+    listed = {each: records for each, records in (values or {}).items() if not _is_missing(each)}
+    if whole and 0 < len(listed) <= MOST_CODES:
+        return _levels(column, listed, made, present=present)
+    odd = column.numbers < present or (column.kind in TEXTS and not all(map(WHOLE_NUMBER.fullmatch, listed)))
+    some = [*listed] or [each for each in column.often if not _is_missing(each)]
+    if column.kind in TEXTS and not whole and all(map(THOUSANDS.fullmatch, some)):
+        remark = "three digits follow every point: if that is how thousands are written, write the numbers plainly"
+        made = {**made, "remarks": (*made["remarks"], remark)}
     if odd:
         remark = f"no numbers: {max(present - column.numbers, 1):,} or more records, counted as missing"
         missing = made["missing"] or _free("not stated", values or {})
         made = {"missing": missing, "unlisted": True, "remarks": (*made["remarks"], remark)}
-    if whole and values is not None and not odd and sum(not _is_missing(each) for each in values) <= MOST_CODES:
-        codes = {each: values[each] for each in values if not _is_missing(each)}
-        return _levels(column, codes, made, present=present)
     if column.low >= column.high:
         low, high = column.least, column.largest
     else:
@@ -452,7 +519,7 @@ def _numbers(
     upper = max(_rounded_up(max(abs(low), abs(high))), Fraction(1) if whole else Fraction(0))
     grid = Fraction(10) ** (math.floor(math.log10(upper)) - 2)
     grid = max(grid, Fraction(1)) if whole else grid
-    lower = Fraction(0) if low >= 0 else -math.ceil(Fraction(-low) / grid) * grid
+    lower = Fraction(0) if low >= 0 else -max(_rounded_up(-low), grid)
     upper = upper if high > 0 else Fraction(0)
     return ColumnDraft(column.name, "numbers", lower=lower, upper=upper, grid=grid, **made)
 
@@ -485,11 +552,11 @@ def _levels(column: _Column, values: Mapping[str, int], made: Mapping[str, Any],
     """Listed levels; those that are written in several ways are grouped."""
     listed = sum(values.values())
     own = len(values) > max(1.0, listed / 3)  # about as many values as records
-    comma = len(values) > MOST_CODES and all(COMMA_NUMBER.fullmatch(each.strip()) for each in values)
-    if listed < NEARLY_ALL * present or (own and (len(values) > MOST_CODES or len(values) == listed)) or comma:
+    other = len(values) > MOST_CODES and _written_otherwise(column) is not None
+    if listed < NEARLY_ALL * present or (own and (len(values) > MOST_CODES or len(values) == listed)) or other:
         return _without_levels(column, present)
     if _names_units(column, present):
-        return _identifier(column, present)
+        return _identifier(column)
     groups: dict[str, list[str]] = {}
     for value in sorted(values, key=lambda each: (-values[each], each)):
         groups.setdefault(" ".join(value.casefold().split()), []).append(value)

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import codecs
 import os
+import re
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -159,9 +161,25 @@ def source_file(path: Path | str) -> ParquetFile | CsvFile | StatisticalFile:
         raise UnreadableSource(
             f"nobody knows how to read '{Path(path).name}'",
             why=f"a file of records ends in {', '.join(SUFFIXES)}",
-            instead="give it the ending of what is in it",
+            instead=_made_readable(Path(path)),
         )
     return make(Path(path))
+
+
+def _made_readable(path: Path) -> str:
+    """What to do with a file of another ending."""
+    ending, here = path.suffix.lower(), shlex.quote(str(path))
+    if ending in (".gz", ".zip", ".bz2", ".xz", ".zst"):
+        unpacked = {".gz": "gunzip --keep", ".bz2": "bunzip2 --keep", ".xz": "unxz --keep", ".zst": "unzstd"}
+        return f"unpack it first: {unpacked.get(ending, 'unzip')} {here}"
+    if ending in (".xlsx", ".xls", ".ods", ".numbers"):
+        return 'save the sheet from the spreadsheet, as "CSV UTF-8"'
+    if ending in (".tsv", ".tab", ".txt", ".dat", ""):
+        return (
+            f"if it is a table of text, copy it to such a name and name that: cp {here} {shlex.quote(f'{path}.csv')} "
+            '(where a tab separates the values, a program states source = { path = "…", delimiter = "\\t" })'
+        )
+    return "write it as one of these, with the ending of what is in it"
 
 
 @dataclass(frozen=True)
@@ -612,6 +630,18 @@ def records_of_file(source: StatisticalFile, wanted: Sequence[str]) -> Iterator[
     rows = facts.number_rows if facts.number_rows and facts.number_rows > 0 else None
     encoding = codecs.lookup(facts.file_encoding or "utf-8").name
     yield Stream(schema, _batches(partial(read, encoding=EVERY_BYTE), schema, source, rows, encoding), rows)
+
+
+# How statistical packages show a number that is a day or a time: SPSS and SAS by name, Stata as %td, %tc and the like.
+SHOWN_AS_DAYS = re.compile(
+    r"(?:%-?[td]|[AESJ]?DATE|E?TIME|MMDDYY|DDMMYY|YYMM|YYQ|MONYY|MOYR|QYR|YMDHMS|[EB]8601|NLDAT).*", re.IGNORECASE
+)
+
+
+def days_of_file(source: StatisticalFile) -> set[str]:
+    """The columns that a file shows as days or times, and keeps as numbers."""
+    _, facts = _reader(Path(source.path))(metadataonly=True)
+    return {name for name, form in facts.original_variable_types.items() if SHOWN_AS_DAYS.fullmatch(str(form))}
 
 
 def _reader(path: Path) -> Read:

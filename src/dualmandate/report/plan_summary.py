@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from dualmandate.planning.plan import warnings_on
+from dualmandate.planning.plan import unfinished, warnings_on
 from dualmandate.population.wording import counted, money, quantity, stated_amount
 from dualmandate.report.plan_words import bound_words, columns, costs_of_errors, left_out, margin
 
@@ -120,7 +120,7 @@ def _costs(plan: Plan) -> Iterator[str]:
 def _warnings(plan: Plan) -> Iterator[str]:
     """What cannot be approved as it is, then what clipping leaves out, then whatever moves no number that is read."""
     found = [*warnings_on(plan)]
-    first = plan.study + bool(plan.program.file.population.seen_in_the_data)
+    first = sum(1 for _ in unfinished(plan))
     yield from found[:first]
     for curve in plan.extensions.clipping:
         here, best = next(row for row in curve.rows if row.bound == curve.bound), curve.recommended

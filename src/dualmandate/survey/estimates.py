@@ -7,7 +7,6 @@ that a program can hold, or refer to with `from`.
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
 from collections.abc import Callable
@@ -36,7 +35,7 @@ from dualmandate.errors import IncompatibleUnits, InvalidPreferences, InvalidSur
 from dualmandate.population import Calibrated
 from dualmandate.population.currency import currency_of
 from dualmandate.population.wording import exact, number
-from dualmandate.program.file import Document, KeyPath
+from dualmandate.program.file import Document, KeyPath, toml_text
 from dualmandate.survey.questionnaire import belief_scale
 from dualmandate.survey.schema import SurveyAttribute
 from dualmandate.survey.survey_file import Survey, SurveyAnswers, load_survey, money, read_answers
@@ -57,21 +56,16 @@ def number_text(value: float) -> str:
 def _calibrated(number: Calibrated, estimated_from: Ratio = ()) -> list[str]:
     stated = [
         f"value = {number_text(number.value)}",
-        f"unit = {_text(number.unit)}",
-        f"source = {_text(number.source)}",
+        f"unit = {toml_text(number.unit)}",
+        f"source = {toml_text(number.source)}",
     ]
     if number.standard_error is not None:
         stated.append(f"standard_error = {number_text(number.standard_error)}")
     if number.time_base is not None:
-        stated.append(f"time_base = {_text(number.time_base)}")
+        stated.append(f"time_base = {toml_text(number.time_base)}")
     if estimated_from:
-        stated.append(f"estimated_from = [{', '.join(map(_text, estimated_from))}]")
+        stated.append(f"estimated_from = [{', '.join(map(toml_text, estimated_from))}]")
     return stated
-
-
-def _text(words: str) -> str:
-    """A TOML basic string: JSON's escapes are among TOML's, apart from DEL."""
-    return json.dumps(words, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +109,7 @@ class SurveyEstimates:
             rows = self.findings.joint.only(names).covariance.tolist()
             listed = ",\n".join(f"  [{', '.join(map(number_text, row))}]" for row in rows)
             lines += ["", "[preferences.estimates]  # each divided by its value"]
-            lines += [f"names = [{', '.join(map(_text, names))}]", f"covariance = [\n{listed},\n]"]
+            lines += [f"names = [{', '.join(map(toml_text, names))}]", f"covariance = [\n{listed},\n]"]
         if "value_of_accuracy" in numbers:
             inline = ", ".join(_calibrated(numbers["value_of_accuracy"], measured.get("value_of_accuracy", ())))
             lines += ["", "# For a table of the workload:", f"# value_of_accuracy = {{ {inline} }}"]
