@@ -179,3 +179,27 @@ def test_a_figure_is_drawn_only_when_asked(title_i: Any) -> None:
     assert (counted.table.rows, widths) == (figure.table.rows, [])
     assert counted.draw(NARROW).to_dict(validate=False)["width"] == NARROW
     assert widths == [NARROW]
+
+
+def test_a_name_stands_where_no_line_and_no_other_name_passes() -> None:
+    from dualmandate.report.figures.figure import LETTER, LINE_HEIGHT, Clearing, Plane, Ruler
+
+    plane = Plane(Ruler("x", 0.0, 10.0), Ruler("y", 0.0, 10.0))
+    rising = [(x / 4, x / 4) for x in range(41)]
+    clearing = Clearing(plane, 300.0, 300.0).with_line(rising).with_line([(5.0, 0.0), (5.0, 10.0)])
+    words, boxes = "a name of\ntwo lines", list[tuple[float, float, float, float]]()
+    for _ in range(3):
+        spot, clearing = clearing.named(rising, words)
+        assert spot is not None
+        middle, half = (30 * spot[0], 300 - 30 * spot[1]), (LETTER * 9 / 2, LINE_HEIGHT)
+        box = middle[0] - half[0], middle[1] - half[1], middle[0] + half[0], middle[1] + half[1]
+        assert min(box) >= 0
+        assert max(box) <= 300
+        assert not box[0] < 150 < box[2]  # the upright line
+        assert not any(box[0] < t < box[2] and box[1] < 300 - t < box[3] for t in range(300))  # the rising one
+        assert not any(box[0] < b[2] and b[0] < box[2] and box[1] < b[3] and b[1] < box[3] for b in boxes)
+        boxes.append(box)
+    crowded = clearing
+    for place in range(0, 101, 2):
+        crowded = crowded.with_line([(0.0, place / 10), (10.0, place / 10)])
+    assert crowded.named(rising, words) == (None, crowded)  # rather none than one that cannot be read

@@ -126,7 +126,9 @@ def _panel(rows: Sequence[Row], unit: str, currency: str, *, width: int, place: 
         if typical[i] == row["half_width"] == 0:
             numbers = "exact: no noise reaches it"
         elif isinstance(row["root_mean_squared_consequence"], float):
-            numbers += f" · {money(row['root_mean_squared_consequence'], currency)}"
+            worth = f" · {money(row['root_mean_squared_consequence'], currency)}"
+            if roomy or LETTER * len(numbers + worth) < width - 30:  # else the table alone says it
+                numbers += worth
         space = width - 40 - (LETTER * len(numbers) + 20 if roomy else 0)
         name = textwrap.shorten(str(row["table"]), max(10, int(space / LETTER)), placeholder="…")
         marks.append(plane.words(low, i + 0.3, name, shift=(0, -4)))

@@ -17,7 +17,8 @@ import re
 import tempfile
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import pairwise, product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -56,6 +57,8 @@ SHOWN = (  # a figure in a notebook: Jupyter, Visual Studio Code and Colab say w
     f"{', '.join(f'{dark} .dualmandate-figure' for dark in DARK_NOTEBOOKS)} {{ {variables(DARK)} }}"
 )
 SHARPNESS = 2.0  # device pixels a picture pixel, for dense screens
+DISTANCES = (8, 14, 24, 40, 64)  # px between a line and its name, the first that has room
+DIRECTIONS = ((1, 1), (-1, -1), (1, 0), (-1, 0), (0, 1), (0, -1), (1, -1), (-1, 1))  # aside, and down
 
 Align = Literal["left", "center", "right"]
 Rows = Iterable[Row]
@@ -374,6 +377,66 @@ class Plane:
     def _lying(self, rows: Rows, **look: Any) -> Mark:
         channels = {"x": self.across.across("from"), "x2": {"field": "to"}, "y": self.up.up("y")}
         return _mark(rows, {"type": "rule", **look, "clip": True}, channels)
+
+
+@dataclass(frozen=True)
+class Clearing:
+    """The free room of a plane, to put a name beside its curve where no line and no other words pass.
+
+    Lines are points across and up, words are boxes (left, top, right, bottom); all in px from the upper left corner.
+    """
+
+    plane: Plane
+    width: float
+    height: float
+    lines: tuple[tuple[tuple[float, float], ...], ...] = ()
+    boxes: tuple[tuple[float, float, float, float], ...] = ()
+
+    def with_line(self, line: Sequence[tuple[float, float]]) -> Clearing:
+        """With one more line of data, which no words may stand on."""
+        return replace(self, lines=(*self.lines, self._dense(line)))
+
+    def with_words(self, across: float, up: float, words: str) -> Clearing:
+        """With words whose lower left corner lies at these shares of the axes."""
+        wide, high = _extent(words)
+        left, low = across * self.width, (1 - up) * self.height
+        return replace(self, boxes=(*self.boxes, (left, low - high - 6, left + wide + 6, low)))
+
+    def named(self, line: Sequence[tuple[float, float]], words: str) -> tuple[tuple[float, float] | None, Clearing]:
+        """The middle of the free place nearest to a line for its name, and the room that is left; None without one."""
+        wide, high = _extent(words)
+        shown = [(x, y) for x, y in self._dense(line) if 0 <= x <= self.width and 0 <= y <= self.height]
+        for away, (x, y), (aside, rise) in product(DISTANCES, shown, DIRECTIONS):
+            across, down = x + aside * (wide / 2 + away), y + rise * (high / 2 + away)
+            box = across - wide / 2, down - high / 2, across + wide / 2, down + high / 2
+            if self._is_free(box):
+                spot = self.plane.across.value(across / self.width), self.plane.up.value(1 - down / self.height)
+                return spot, replace(self, boxes=(*self.boxes, box))
+        return None, self
+
+    def _is_free(self, box: tuple[float, float, float, float]) -> bool:
+        left, top, right, bottom = box
+        if left < 6 or top < 4 or right > self.width - 6 or bottom > self.height - 4:
+            return False
+        if any(left < b[2] + 4 and b[0] - 4 < right and top < b[3] + 2 and b[1] - 2 < bottom for b in self.boxes):
+            return False
+        return not any(left - 5 < x < right + 5 and top - 3 < y < bottom + 3 for line in self.lines for x, y in line)
+
+    def _dense(self, line: Sequence[tuple[float, float]]) -> tuple[tuple[float, float], ...]:
+        """The line in px, with a point at least every few of them where it is inside."""
+        placed = [
+            (self.plane.across.share(x) * self.width, (1 - self.plane.up.share(y)) * self.height) for x, y in line
+        ]
+        found = placed[:1]
+        for (a, b), (c, d) in pairwise(placed):
+            steps = max(1, min(200, math.ceil(math.hypot(c - a, d - b) / 4)))
+            found += [(a + (c - a) * k / steps, b + (d - b) * k / steps) for k in range(1, steps + 1)]
+        return tuple(found)
+
+
+def _extent(words: str) -> tuple[float, float]:
+    lines = words.split("\n")
+    return LETTER * max(map(len, lines)), LINE_HEIGHT * len(lines)
 
 
 def lanes(ruler: Ruler, count: float) -> Plane:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from dualmandate.frontier.numerics import log_grid
 from dualmandate.population.wording import SYMBOLS, chosen_loss, exact, money, number, percent, stated_loss
-from dualmandate.report.figures.figure import Align, Figure, Mark, Plane, Ruler, layered, with_right_axis
+from dualmandate.report.figures.figure import Align, Clearing, Figure, Mark, Plane, Ruler, layered, with_right_axis
 from dualmandate.report.theme import LIGHT, ROOMY, Column, FigureTable, Row
 
 if TYPE_CHECKING:
@@ -24,7 +24,8 @@ TANGENCY_FINDINGS = {
     "fitness for use": "Fitness for use asks for {loss}, more privacy loss than preferences alone would",
     "ledger": "The account stops at {loss}, where more accuracy would still be worth its privacy",
 }
-LEAST_SHARE = 0.35  # of the width of a phone, for words that end there
+HEIGHTS = (300, 380)  # px, of its picture on a phone and on a desk
+LIMIT_WORDS = "left in the account: ε = 0.1234"  # as long as the name of a limit beside its line can be
 RATES_REACH = 8.0  # from an eighth of the chosen loss to eight times it
 RATES_ROOM = 0.2  # of the height, for the words of one curve above those of the other
 RATES_FINDINGS = {
@@ -106,10 +107,9 @@ def tangency(frontier: Frontier, welfare: SocialWelfare, choice: Choice, *, limi
             *_limit_marks(plane, choice, limits),
             plane.horizontal(level, color=LIGHT.quiet, dash=(2, 4), end=best),
             *([plane.vertical(best, color=LIGHT.quiet, dash=(2, 4), top=level)] if interior else []),
-            *_curves(plane, rows, choice, level=level, roomy=roomy),
+            *_named_curves(plane, rows, choice, level=level, width=width),
             plane.points([{"loss": best, "frontier": level}], "loss", "frontier", color=LIGHT.ink, name="optimum"),
-            plane.words(best, level, stated_loss(choice.loss), shift=(14, 12)),
-            height=380 if roomy else 300,
+            height=HEIGHTS[roomy],
         )
         if plain and roomy:  # the same height read as the root mean squared error of one published number
             labels = f"format(sqrt(max(0, -datum.value / {count})), ',.2~f')"
@@ -129,46 +129,35 @@ def tangency(frontier: Frontier, welfare: SocialWelfare, choice: Choice, *, limi
     )
 
 
-def _curves(plane: Plane, rows: tuple[Row, ...], choice: Choice, *, level: float, roomy: bool) -> list[Mark]:
-    """The three curves, each with its words where no other curve passes."""
+def _named_curves(plane: Plane, rows: tuple[Row, ...], choice: Choice, *, level: float, width: int) -> list[Mark]:
+    """The curves, and every name where no line and no other words pass."""
     straight = all(abs(row["tangent"] - row["indifference"]) < 0.01 * abs(level) for row in rows)
-    end = rows[round(len(rows) * 0.97)]
-    flat = end["indifference"] < 0  # it stays below the tangent, and inside the picture
-    produced, drop = ("what technology can produce", 30) if roomy else ("frontier", 14)
-    marks: list[Mark] = [
-        plane.curve(rows, "loss", "frontier", color=LIGHT.production),
-        plane.curve(rows, "loss", "indifference", color=LIGHT.preference),
-        plane.words(end["loss"], end["frontier"], produced, color=LIGHT.production, align="right", shift=(0, drop)),
+    roomy = width >= ROOMY
+    drawn = ["frontier", "indifference", *([] if straight else ["tangent"])]
+    lines = {key: [(row["loss"], row[key]) for row in rows] for key in drawn}
+    here = (choice.epsilon, level)
+    clearing = Clearing(plane, width - (130 if roomy else 64), HEIGHTS[roomy])
+    for line in (*lines.values(), [(rows[0]["loss"], level), here], [(choice.epsilon, plane.up.low), here]):
+        clearing = clearing.with_line(line)
+    clearing = (
+        clearing.with_line([here, (choice.epsilon, plane.up.high)]) if choice.bound_by != "preferences" else clearing
+    )
+    clearing = clearing.with_words(plane.across.share(choice.epsilon), 0.0, LIMIT_WORDS)  # of a cap or a floor
+    frontier = "what technology can produce" if roomy else "frontier"
+    wanted = "equally good\nfor society" + ("\n(also the tangent)" if straight and roomy else "")
+    asked = [
+        ([here], stated_loss(choice.loss), LIGHT.ink),
+        (lines["indifference"], wanted, LIGHT.preference),
+        (lines["frontier"][::-1], frontier, LIGHT.production),
+        *([] if straight else [(lines["tangent"][::-1], "tangent", LIGHT.quiet)]),
     ]
-    if not straight:
-        top = next((row for row in rows if row["tangent"] >= (0.6 if flat else 0.2) * level), rows[-1])
-        side: Align = "right" if flat else "left"
-        at, shift = (top["loss"], top["tangent"]), (-10, -4) if flat else (8, 4)
-        dashed = plane.curve(rows, "loss", "tangent", color=LIGHT.quiet, dash=(6, 4), thick=1.5)
-        marks = [dashed, *marks, plane.words(*at, "tangent", color=LIGHT.quiet, align=side, shift=shift)]
-    return [*marks, _wanted(plane, rows, choice, level=level, straight=straight, roomy=roomy)]
-
-
-def _wanted(plane: Plane, rows: tuple[Row, ...], choice: Choice, *, level: float, straight: bool, roomy: bool) -> Mark:
-    """The words of the indifference curve: to its upper left, or above its end where it stays flat."""
-    aim = min(0.42 * level, 0.13 * plane.up.low)  # two lines stay below the name of the axis
-    spot = next((row for row in reversed(rows) if row["indifference"] <= aim), rows[0])
-    words, shift = "equally good for society" if roomy else "equally good\nfor society", (-12, -7)
-    if choice.bound_by not in ("preferences", "fitness for use"):
-        spot = next(row for row in rows if row["loss"] >= 0.92 * choice.epsilon)
-        words, shift = "equally good\nfor society" if roomy else "equally\ngood", (-12, -24)
-    elif rows[-1]["indifference"] < 0:
-        spot, shift = rows[round(0.8 * len(rows))], (-4, -8)
-    elif straight and roomy:
-        words += "\n(also the tangent)"
-    side: Align = "right"
-    place, height = spot["loss"], spot["indifference"]
-    squeezed = not roomy and plane.across.share(place) < LEAST_SHARE  # the words would leave the picture
-    if height > 0 or squeezed:  # a steep curve leaps over the top between two points: below the frontier
-        place, height, side, shift = choice.epsilon, 1.3 * level, "left", (12, 0)
-    elif choice.bound_by == "fitness for use" and not roomy:  # so do they where the line of a floor leaves no room
-        place, height, side, shift = choice.epsilon, max(2 * level, 0.6 * plane.up.low), "left", (12, 0)
-    return plane.words(place, height, words, color=LIGHT.preference, align=side, shift=shift)
+    names: list[Mark] = []
+    for line, words, color in asked:
+        spot, clearing = clearing.named(line, words)
+        names += [] if spot is None else [plane.words(*spot, words, color=color, align="center")]
+    dashed = [] if straight else [plane.curve(rows, "loss", "tangent", color=LIGHT.quiet, dash=(6, 4), thick=1.5)]
+    produced = plane.curve(rows, "loss", "frontier", color=LIGHT.production)
+    return [*dashed, produced, plane.curve(rows, "loss", "indifference", color=LIGHT.preference), *names]
 
 
 def _limit_marks(plane: Plane, choice: Choice, limits: Limits | None) -> list[Mark]:
