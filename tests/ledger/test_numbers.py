@@ -93,10 +93,10 @@ def test_a_state_is_reserved_once_it_was_checked(ledger: Ledger, place: Path, ke
 def test_of_what_is_settled_no_state_can_be_tried_out(ledger: Ledger, place: Path) -> None:
     """Whoever has the key, and a guess of the records, finds no secret of their check; others keep theirs."""
     other = replace(STATE, against="7d" * 32)
-    for state in (STATE, other):
-        ledger.record_check(state, by="Cat", account=None, source="people.csv")
+    for checked in (STATE, other):
+        ledger.record_check(checked, by="Cat", account=None, source="people.csv")
     held = {path.name for path in place.parent.rglob("*.sealed")}
-    assert held == {f"check.{state.against}.sealed" for state in (STATE, other)}
+    assert held == {f"check.{checked.against}.sealed" for checked in (STATE, other)}
     release = ledger.reserve(replace(REQUEST, checked=ledger.as_checked(STATE))).name
     for state in (ReleaseState.OPENED, ReleaseState.MEASURED, ReleaseState.WRITTEN, ReleaseState.SETTLED):
         if state is ReleaseState.MEASURED:

@@ -63,14 +63,14 @@ def test_counts_and_one_sum_are_not_measured_with_one_scale() -> None:
     assert rows[-2].ours == pytest.approx(1.80, abs=0.01)  # the bound knows what a dollar is worth beside a person
     assert rows[-1].peer == rows[-2].peer == "the bound for " + saving["least_valid_for"]
     # Were errors as small as the bound, another loss would be chosen: society could lose that much less, and no more.
-    limit, lost = plan.saving.limit, plan.saving.least_lost
+    limit, possible = plan.saving.limit, plan.saving.least_lost
     assert limit is not None
-    assert lost is not None
+    assert possible is not None
     least = min(people * loss + limit.at(loss) for loss in np.geomspace(0.2, 10, 2_000).tolist())
-    assert 0.995 * least <= lost <= least
-    assert saving["least_lost"] == lost
+    assert 0.995 * least <= possible <= least
+    assert saving["least_lost"] == possible
     assert rows[-1].ours == pytest.approx(1.22, abs=0.005)
-    said = f"society at most {rows[-1].ours:.3g} times the least possible, {money(lost, 'USD')}, whatever is measured"
+    said = f"society at most {rows[-1].ours:.3g} times the least possible, {money(possible, 'USD')}, whatever is measured"
     assert said in words
     assert saving["least_valid_for"].endswith("on rows that count people and add up their amounts")
 

@@ -50,6 +50,7 @@ class RecordState:
 
 
 def secret_of_check(against: str) -> str:
+    """The name of the secret of the checks `against` a release's tables: beside, never among, the releases' own."""
     return f"check.{against}"
 
 
