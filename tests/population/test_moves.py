@@ -6,6 +6,8 @@ from itertools import combinations, combinations_with_replacement, product
 
 import numpy as np
 import pytest
+from scipy import optimize
+from scipy.optimize import milp
 
 from dualmandate.errors import InvalidInvariant
 from dualmandate.population import Attribute, Domain, Invariant, Neighbors, Protection, StructuralZero
@@ -138,11 +140,28 @@ def test_a_number_too_small_is_refused_with_the_number_that_is_needed() -> None:
 
 def test_what_is_not_established_is_bounded() -> None:
     """Three margins of 3 × 3 × 3 have 795 primitive moves and need 6 (Diaconis and Sturmfels 1998): not worked out."""
-    needed = found(domain_of(3, 3, 3), margins("ab", "ac", "bc"))
-    assert 4 <= needed.least <= 6
-    assert needed.enough is None
-    # Files with records in three groups of each attribute alone are among all files: 3 × 3 × 2 needs 6.
-    assert found(domain_of(2000, 2000, 2), margins("ab", "ac", "bc")) == Together(6, None)
+    # Files with records in two groups of one attribute alone are among all files: 2 × 3 × 3 needs 6.
+    for sizes in ((3, 3, 3), (30, 20, 10), (2000, 2000, 2)):
+        assert found(domain_of(*sizes), margins("ab", "ac", "bc")) == Together(6, None)
+
+
+def test_a_ring_of_margins_needs_four() -> None:
+    """A record of any cell can change with one other, and yet some files of four have none nearer [Geiger 2006]."""
+    assert found(domain_of(3, 3, 3, 3), margins("ab", "bc", "cd", "ad")) == Together(4, None)
+
+
+def test_of_cells_that_are_all_alike_one_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An integer program for each of many cells took a minute of a processor."""
+    solved = list[object]()
+
+    def counted(*words: object, **named: object) -> object:
+        solved.append(words)
+        return milp(*words, **named)
+
+    monkeypatch.setattr(optimize, "milp", counted)
+    every = margins(*map("".join, combinations("abcd", 2)))
+    assert found(domain_of(12, 10, 8, 2), every) == Together(4, None)
+    assert len(solved) == 1
 
 
 def test_long_cycles_are_bounded_from_both_sides() -> None:

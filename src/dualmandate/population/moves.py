@@ -9,8 +9,9 @@ promise about pairs of files that do not exist.
 Totals of nested groups decide the total of every atom, so each family of nested exact totals is one partition of the
 cells. Of two partitions the moves are the cycles of a bipartite graph, and the chordless ones are a smallest Markov
 basis [OH99]. Margins that are the cliques of a chordal graph need two records [Dob03]. What is
-small besides is worked out from all primitive moves [Pot96], and what is not is bounded from below by integer
-programs: the fewest records that change where a record of a given cell does.
+small besides is worked out from all primitive moves [Pot96], and what is not is bounded from below: by what files of a
+few groups need, by every file of a few records, and by integer programs, the fewest records that change where a record
+of a given cell does.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import combinations_with_replacement, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +34,9 @@ MOST_LISTED = 3  # groups of levels of an attribute that are looked at where all
 MOST_PATHS = 10**5  # paths that are followed for the longest chordless cycle
 MOST_PRIMITIVE = 200  # primitive moves that are held, of one part of the cells
 MOST_SMALL = 100  # cells of such a part
-MOST_FILES = 20_000  # files with the same totals that are looked at
+MOST_FILES = 20_000  # files that are looked at: with the same totals, or of the same few records
+MOST_ALIKE = 200  # of them, with the same totals, where all are written out
+MOST_RECORDS = 6  # in a file that is written out
 MOST_PROGRAMS = 8  # cells for which an integer program is solved
 LARGEST_PROGRAM = 2_000  # cells in it
 MOST_NODES = 2_000  # of its search
@@ -65,13 +68,20 @@ def together(domain: Domain, totals: Sequence[Labels], crossing: Iterable[tuple[
         return Together(1, 1)  # it decides the others: what crosses among them crosses nothing that is left
     if margins is not None and _chordal(margins):
         return Together(2, 2)
+    # Of whole margins every cell is like every other, since levels may change places: one is asked, among few levels.
+    programs = MOST_PROGRAMS if margins is None else 0
     groups = _groups(domain, totals, None)
-    found = Together(1, None) if groups is None else _of_groups(groups, pairs)
+    found = Together(1, None) if groups is None else _of_groups(groups, pairs, programs)
     if found.enough is not None:
         return found
-    # Files without a record in some groups are files too: what they need is needed.
-    some = _groups(domain, totals, MOST_LISTED)
-    return found if some is None else Together(max(found.least, _of_groups(some, pairs).least), None)
+    # Files without a record in some groups are files too, with fewer files beside them: what they need is needed.
+    axes, least = range(len(domain.shape)), found.least
+    named = sorted({axis for labels in totals for axis in labels})
+    fewer = (([MOST_LISTED - (axis == one) for axis in axes], 0) for one in named)
+    for most, asked in (([MOST_LISTED for _ in axes], programs), ([2 for _ in axes], 1), *fewer):
+        some = _groups(domain, totals, most)
+        least = max(least, 1 if some is None else _of_groups(some, pairs, asked).least)
+    return Together(least, None)
 
 
 def _margins(totals: Sequence[Labels]) -> list[set[int]] | None:
@@ -105,10 +115,10 @@ def _inside(edge: set[int], place: int, edges: Sequence[set[int]]) -> bool:
     return any(edge < other or (edge == other and number < place) for number, other in enumerate(edges))
 
 
-def _groups(domain: Domain, totals: Sequence[Labels], most: int | None) -> Integers | None:
+def _groups(domain: Domain, totals: Sequence[Labels], most: Sequence[int] | None) -> Integers | None:
     """The group of each kind of cell in each total, -1 outside; shape (totals, kinds). None for too many kinds.
 
-    With `most`, only levels in the first so many groups of a total that counts every cell by their attribute.
+    With `most`, only levels in the first so many groups, by attribute, of a total that counts every cell by it.
     """
     whole = [labels for labels in totals if not any(np.any(each < 0) for each in labels.values())]
     kinds: list[Integers] = []  # by attribute: levels that stand for all that nothing tells from them
@@ -121,7 +131,7 @@ def _groups(domain: Domain, totals: Sequence[Labels], most: int | None) -> Integ
         levels = np.arange(size)
         limit = next((labels[axis] for labels in whole if axis in labels), None)
         if most is not None and limit is not None:
-            levels = np.flatnonzero(limit < most)
+            levels = np.flatnonzero(limit < most[axis])
         _, first = np.unique(np.stack(told)[:, levels], axis=1, return_index=True)
         kinds.append(levels[first])
     if math.prod(len(levels) for levels in kinds) > MOST_CELLS:
@@ -145,12 +155,12 @@ def _numbered(parts: Sequence[Integers], like: Integers) -> Integers:
     return np.where(np.any(stacked < 0, axis=0), -1, numbers.reshape(-1))
 
 
-def _of_groups(groups: Integers, crossing: frozenset[tuple[int, int]]) -> Together:
+def _of_groups(groups: Integers, crossing: frozenset[tuple[int, int]], programs: int) -> Together:
     atoms = np.stack([_atoms(groups[family]) for family in _families(len(groups), crossing)])
     kinds = np.unique(atoms, axis=1)
     if len(kinds) == 2:
         return _of_cycles(kinds)
-    found = [_of_primitive(part) or Together(_of_programs(part), None) for part in _parts(kinds)]
+    found = [_of_primitive(part) or Together(_bound(part, programs), None) for part in _parts(kinds)]
     open_still = any(part.enough is None for part in found)
     return Together(max(part.least for part in found), None if open_still else max(part.enough or 1 for part in found))
 
@@ -353,8 +363,13 @@ def _linked(move: Integers, smaller: Integers) -> bool | None:
     return False
 
 
-def _of_programs(atoms: Integers) -> int:
-    """The most, over some cells, of the fewest records that change where a record of the cell does: a lower bound."""
+def _bound(atoms: Integers, programs: int) -> int:
+    """What is needed at least."""
+    return max(_of_programs(atoms, programs), _of_files(atoms))
+
+
+def _of_programs(atoms: Integers, most: int) -> int:
+    """The most, over so many cells, of the fewest records that change where a record of the cell does."""
     from scipy.optimize import Bounds, LinearConstraint, milp
     from scipy.sparse import csr_array, hstack
 
@@ -364,7 +379,7 @@ def _of_programs(atoms: Integers) -> int:
     matrix = csr_array(_matrix(atoms))
     same = LinearConstraint(hstack([matrix, -matrix]), 0, 0)
     least = 1
-    for cell in np.unique(np.linspace(0, cells - 1, min(cells, MOST_PROGRAMS)).astype(np.int64)).tolist():
+    for cell in np.unique(np.linspace(0, cells - 1, min(cells, most)).astype(np.int64)).tolist():
         low, high = np.zeros(2 * cells), np.full(2 * cells, np.inf)
         low[cell], high[cells + cell] = 1, 0
         cost = np.concatenate([np.ones(cells), np.zeros(cells)])
@@ -373,4 +388,25 @@ def _of_programs(atoms: Integers) -> int:
         bound = found.mip_dual_bound if found.status in (0, 1) else None
         if bound is not None and math.isfinite(bound):
             least = max(least, math.ceil(bound - TOLERANCE))
+    return least
+
+
+def _of_files(atoms: Integers) -> int:
+    """What links all files of a few records that have the same totals, written out."""
+    from scipy.sparse.csgraph import connected_components
+
+    cells, matrix, least, records = atoms.shape[1], _matrix(atoms), 1, 2
+    while records <= MOST_RECORDS and math.comb(cells + records - 1, records) <= MOST_FILES:
+        places = np.array(list(combinations_with_replacement(range(cells), records)))
+        files = np.zeros((len(places), cells), dtype=np.int64)
+        np.add.at(files, (np.arange(len(places))[:, None], places), 1)
+        _, told = np.unique(files @ matrix.T, axis=0, return_inverse=True)
+        order = np.argsort(told.reshape(-1), kind="stable")
+        for alike in np.split(files[order], np.flatnonzero(np.diff(told.reshape(-1)[order])) + 1):
+            # What all of them hold is held by files of fewer records.
+            if 1 < len(alike) <= MOST_ALIKE and not alike.all(axis=0).any():
+                apart = np.abs(alike[:, None] - alike[None]).sum(axis=2) // 2
+                while connected_components(apart <= least)[0] > 1:
+                    least += 1
+        records += 1
     return least
