@@ -1,4 +1,4 @@
-"""A plan is a promise: what is too large to be published is not planned, and another way is taken where there is one."""
+"""What is too large to be published is not planned: another way is taken where there is one."""
 
 from __future__ import annotations
 
