@@ -157,13 +157,16 @@ def test_an_institution_that_would_choose_nothing_says_so() -> None:
     assert choose(FRONTIER, society((46e6, 1_400)), Limits(floors={TABLE: 0.6})).epsilon > floor
 
 
-def test_in_rho_there_are_no_auctions() -> None:
+def test_in_rho_auctions_and_payments_say_why_they_choose_nothing() -> None:
     frontier = frontier_of(gaussian(), identity(100))
     groups = (PopulationGroup("everybody", 1e6, LinearCost(1.0, PrivacyMeasure.ZCDP)),)
     welfare = SocialWelfare(groups, (TableValue(frontier.tables[0], 10.0),))
-    names = [row.name for row in compare_markets(frontier, welfare, Market(0.5, budget=1e6, harm=10, target_error=0.1))]
-    assert "FairQuery" not in names
-    assert "monopolist" in names
+    market = Market(0.5, budget=1e6, harm=10, target_error=0.1, stake=100)
+    rows = {row.name: row for row in compare_markets(frontier, welfare, market)}
+    assert rows["monopolist"].epsilon is not None
+    for name in ("FairQuery", "MinCostAuction", "study that pays for harm", "planner, truthful reports"):
+        assert rows[name].epsilon is None
+        assert "a pure epsilon" in rows[name].why
 
 
 def test_one_price_of_different_forms() -> None:

@@ -270,7 +270,7 @@ def test_where_no_strategy_can_be_looked_for_the_tables_or_cells_are_measured(
     plan = load(town((NOISE, 'noise = "geometric"'), ("value = 900,", f"value = {worth},"))).plan()
     assert plan.technology.strategy == strategy
     assert plan.notes[0] == (
-        f"{measured} measured, because no better strategy could be looked for: "
+        f"{measured} measured, because an optimized strategy cannot serve: "
         "a strategy for more cells than can be weighed: there are too many."
     )
     assert checked(plan)["saving"]["at_choice"]["least"] < plan.choice.data_loss  # it needs no strategy

@@ -255,12 +255,12 @@ def _strategy(plan: Plan) -> Iterator[str]:
     """Why what was looked for is not measured, or what else would have been better to measure."""
     used = plan.technology
     rows = [row for row in plan.comparisons if row.noise == used.noise and row.kind != used.kind]
-    strategies = [row for row in rows if row.strategy == OPTIMIZED]
-    refused = next((row for row in strategies if row.choice is None), None)
-    looked = used.strategy == OPTIMIZED or any(row.choice is not None or row.looked_for for row in strategies)
-    if refused is not None and not looked and not plan.program.file.mechanism.states_strategy:
+    refused = next((row for row in rows if row.strategy == OPTIMIZED and row.choice is None), None)
+    open_to_it = used.strategy != OPTIMIZED and not plan.program.file.mechanism.states_strategy
+    if refused is not None and not refused.looked_for and open_to_it:
         measured = "Every cell is" if used.strategy == CELLS else "The tables themselves are"
-        yield f"{measured} measured, because no better strategy could be looked for: {refused.why}."
+        other = measured_words(refused.strategy, refused.measured)
+        yield f"{measured} measured, because {other} cannot serve: {refused.why}."
     found = _better(plan, rows)
     if found is not None:
         gain, best, row = found

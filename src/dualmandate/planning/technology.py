@@ -34,14 +34,14 @@ from dualmandate.mechanism import MatrixRows, Measurement, NoiseLaw, Rows, Strat
 from dualmandate.mechanism.mechanism import loss_power
 from dualmandate.mechanism.strategy.strategy import NoiseName, optimize_strategy
 from dualmandate.mechanism.technologies import CELLS, NOISE_LAWS, OPTIMIZED, TABLES, noise_of
-from dualmandate.planning.study import may_be_used
+from dualmandate.planning.study import is_study, may_be_used
 from dualmandate.population import PrivacyLoss, PrivacyMeasure, Protection
 from dualmandate.population.loss import rho_at
 from dualmandate.population.shown import one_line
 from dualmandate.population.wording import number
 from dualmandate.program.program import MOST_MEASURED
 from dualmandate.program.schema import BEST, MechanismTable
-from dualmandate.publication.release_spec import ALL_TABLES
+from dualmandate.publication.release_spec import ALL_TABLES, check_size
 from dualmandate.workload import Total, Workload
 
 if TYPE_CHECKING:
@@ -90,8 +90,14 @@ class Technology:
         """What tells it from the others."""
         return self.noise, self.strategy, self.measured
 
-    def check_intervals(self) -> None:
-        """Refuse what is so large that no interval can be worked out."""
+    def check_carried_out(self, protection: Protection) -> None:
+        """Refuse what is so large that it cannot be published, or that no interval can be worked out."""
+        if not is_study(self.noise):
+            domain = next(iter(self.measurements.values())).workload.domain
+            try:
+                check_size(domain, self.measurements.values(), protection)
+            except TooLarge as refusal:
+                raise refusal.at(Place(key="workload" if self.strategy == TABLES else "mechanism.strategy")) from None
         for measurement in self.measurements.values():
             measurement.check_intervals()
 
@@ -437,8 +443,8 @@ def offered(workshop: TechnologyBuilder, limits: Limits) -> Offered:
         while made := [kind for kind in able if kind[0] == law.name]:
             best = _best_of(made, able, chosen, workshop)
             try:
-                able[best].check_intervals()
-            except Refusal as refusal:  # what cannot say how far its numbers may be off is not for publishing
+                able[best].check_carried_out(workshop.protection)
+            except Refusal as refusal:  # a plan is a promise: it can be published, and says how far it may be off
                 del able[best]
                 chosen[best] = refused[best] = refusal
                 continue

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -15,7 +15,7 @@ from dualmandate.mechanism import Measurement, Noise, Rows
 from dualmandate.mechanism.strategy.exact import affordable_estimate
 from dualmandate.population import Domain, Neighbors, PrivacyLoss, Protection
 from dualmandate.population.arrays import Floats, Integers
-from dualmandate.population.domain import LARGEST_DENSE_HISTOGRAM, dense_shape
+from dualmandate.population.domain import LARGEST_DENSE_HISTOGRAM
 from dualmandate.publication.rules import Rules
 from dualmandate.publication.tabulating import countable
 from dualmandate.publication.writing import Glance, require_sdmx
@@ -93,10 +93,7 @@ class ReleaseSpec:
     @cached_property
     def public(self) -> Workload | None:
         """The totals that are published exactly, or known beforehand; None where records may come and go."""
-        if self.protection.neighbors is Neighbors.ADD_OR_REMOVE:
-            return None
-        exact = [Tabulation(each.name, each.by, each.where) for each in self.protection.invariants]
-        return Workload.from_tabulations(self.domain, [Tabulation(NUMBER_OF_RECORDS), *exact])
+        return public_totals(self.domain, self.protection)
 
     @property
     def public_tables(self) -> tuple[Table, ...]:
@@ -105,14 +102,12 @@ class ReleaseSpec:
     @property
     def sparse(self) -> bool:
         """Whether tables are counted from cells with records alone: decided by the plan, never by the records."""
-        if self.domain.size <= SPARSE_FROM or not all(group.rows.direct for group in self.groups):
-            return False
-        return countable([*self.tables, *self.public_tables])
+        return is_sparse(self.domain, [group.rows for group in self.groups], [*self.tables, *self.public_tables])
 
     def check(self) -> None:
         """Refuse what could not be carried out, before anything is spent: every sampler is made, every size known."""
         self._check_names()
-        self._check_size()
+        check_size(self.domain, [group.measurement for group in self.groups], self.protection)
         spent = sum((group.loss for group in self.groups), Fraction(0))
         if spent > self.loss.amount:
             raise InvalidMechanism(
@@ -144,18 +139,44 @@ class ReleaseSpec:
                     instead="give the table or the exact total another name",
                 )
 
-    def _check_size(self) -> None:
-        if not self.sparse:
-            dense_shape(self.domain)
-        if any(group.rows.strategy is not None for group in self.groups):
-            affordable_estimate(self.domain.size)
-        rows = sum(group.rows.size for group in self.groups)
-        if rows > LARGEST_DENSE_HISTOGRAM:
-            raise TooLarge(
-                f"{rows:.3g} numbers are to be measured",
-                why=f"at most {LARGEST_DENSE_HISTOGRAM:,} are measured on one machine",
-                instead="ask for tables with fewer numbers",
-            )
+
+def public_totals(domain: Domain, protection: Protection) -> Workload | None:
+    """The totals that are published exactly, or known beforehand; None where records may come and go."""
+    if protection.neighbors is Neighbors.ADD_OR_REMOVE:
+        return None
+    exact = [Tabulation(each.name, each.by, each.where) for each in protection.invariants]
+    return Workload.from_tabulations(domain, [Tabulation(NUMBER_OF_RECORDS), *exact])
+
+
+def is_sparse(domain: Domain, measured: Sequence[Rows], tables: Sequence[Table]) -> bool:
+    """Whether so many cells are counted from those with records alone: where tables themselves are measured."""
+    return domain.size > SPARSE_FROM and all(rows.direct for rows in measured) and countable(tables)
+
+
+def check_size(domain: Domain, measurements: Collection[Measurement], protection: Protection) -> None:
+    """Refuse what no machine of this size could carry out: decided by what is asked, never by the records."""
+    measured, made = [each.rows for each in measurements], [each.workload.tables for each in measurements]
+    public = public_totals(domain, protection)
+    tables = [table for several in made for table in several] + [*(() if public is None else public.tables)]
+    if domain.size > LARGEST_DENSE_HISTOGRAM and not is_sparse(domain, measured, tables):
+        plain = all(rows.direct for rows in measured)
+        what = "tables in which a record counts in several rows" if plain else "strategies and cells"
+        raise TooLarge(
+            f"a release would have to hold {domain.size:.3g} cells",
+            why=f"{what} are measured from every cell of the domain, and at most {LARGEST_DENSE_HISTOGRAM:,} are held",
+            instead="ask for tables in which a record counts once"
+            if plain
+            else 'measure the tables themselves (strategy = "workload"), or record fewer attributes or levels',
+        )
+    if any(rows.strategy is not None for rows in measured):
+        affordable_estimate(domain.size)
+    rows = sum(each.size for each in measured)
+    if rows > LARGEST_DENSE_HISTOGRAM:
+        raise TooLarge(
+            f"{rows:.3g} numbers are to be measured",
+            why=f"at most {LARGEST_DENSE_HISTOGRAM:,} are measured on one machine",
+            instead="ask for tables with fewer numbers",
+        )
 
 
 def known_histogram(order: ReleaseSpec, totals: Integers) -> Floats:
