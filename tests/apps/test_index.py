@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -83,6 +84,36 @@ def test_it_is_written_anew_and_over_no_other_page(command: Command) -> None:
     refused = command("index", "--json")
     assert (refused.status, refused.document["schema"]) == (2, "refusal/1")
     assert Path("index.html").read_text(encoding="utf-8") == "mine"
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"loss": [1]},
+        {"loss": "1"},
+        {"signatures": {}},
+        {"signatures": []},
+        {"signatures": {"approvals": "x", "publication": 1}},
+        {"signatures": {"approvals": [{"key": 1}], "publication": STATED}},
+        {"account": {"a": []}, "plan_digest": [], "release": None},
+    ],
+    ids=str,
+)
+def test_what_a_stranger_put_into_a_release_is_no_crash(odd: dict[str, Any], command: Command) -> None:
+    put("sent/release.json", RELEASE | odd)
+    outcome = command("index", "--json")
+    assert outcome.status == 0, outcome.err
+    assert outcome.document["releases"] == 2
+
+
+def test_files_that_cannot_be_read_are_left(command: Command) -> None:
+    """A pipe that nobody writes to would never end, and brackets without end fill the stack."""
+    Path("sent").mkdir()
+    os.mkfifo("sent/release.json")
+    Path("sent/plan.json").write_text("[" * 100_000, encoding="utf-8")
+    outcome = command("index", "--json")
+    assert outcome.status == 0, outcome.err
+    assert (outcome.document["releases"], outcome.document["plans"]) == (1, 2)
 
 
 def test_outside_of_a_project_it_is_refused(command: Command) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sqlite3
 from collections.abc import Callable
@@ -147,7 +148,8 @@ def test_releases_met_on_the_way_are_heeded(ledger: Ledger, place: Path, key: Le
         (tmp_path / name).mkdir(exist_ok=True)
         (tmp_path / name / "release.json").write_text(json.dumps({"ledger_head": head.document()}))
     (tmp_path / "damaged.json").write_text("{")
-    met = [*tmp_path.glob("*/release.json"), tmp_path / "damaged.json", tmp_path / "nowhere.json"]
+    os.mkfifo(tmp_path / "pipe.json")  # nobody writes to it: who reads it would wait for ever
+    met = [*tmp_path.glob("*/release.json"), *(tmp_path / f"{name}.json" for name in ("damaged", "pipe", "nowhere"))]
     ledger.heed(met)
     shutil.rmtree(place.parent)
     shutil.copytree(tmp_path / "backup", place.parent)

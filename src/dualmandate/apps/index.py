@@ -106,8 +106,9 @@ def _found(project: Path, name: str, beside: str) -> Iterator[Found]:
         ):
             continue
         try:
-            document = json.loads(path.read_bytes()) if path.stat().st_size <= LARGEST else None
-        except (OSError, ValueError):
+            readable = path.is_file() and path.stat().st_size <= LARGEST
+            document = json.loads(path.read_bytes()) if readable else None
+        except (OSError, ValueError, RecursionError):
             continue
         if not isinstance(document, dict) or document.get("schema") != schema:
             continue
@@ -119,12 +120,11 @@ def _found(project: Path, name: str, beside: str) -> Iterator[Found]:
 
 
 def _plan(document: Mapping[str, Any], link: str | None, file: str, approved: frozenset[str]) -> dict[str, object]:
-    loss = document.get("loss") or {}
     digest = str(document.get("digest", ""))
     said = document.get("program") or {}
     return {
-        "name": said.get("name", file) if isinstance(said, dict) else file,
-        "loss": f"{loss.get('currency', '')} = {loss.get('amount', '')}" if isinstance(loss, dict) else "",
+        "name": str(said.get("name", file)) if isinstance(said, dict) else file,
+        "loss": _loss(document),
         "state": "a study" if document.get("study") else "approved" if digest in approved else "not approved here",
         "digest": digest,
         "link": link,
@@ -132,15 +132,26 @@ def _plan(document: Mapping[str, Any], link: str | None, file: str, approved: fr
     }
 
 
-def _release(document: Mapping[str, Any], link: str | None, file: str) -> dict[str, object]:
+def _loss(document: Mapping[str, Any]) -> str:
+    loss = document.get("loss")
+    return f"{loss.get('currency', '')} = {loss.get('amount', '')}" if isinstance(loss, dict) else ""
+
+
+def _standing(document: Mapping[str, Any]) -> str:
     from dualmandate.ledger.signatures import standing_words
 
-    loss = document.get("loss") or {}
+    try:
+        return standing_words(document) or "not stated"
+    except (LookupError, TypeError):  # somebody else's file may say anything
+        return "not stated"
+
+
+def _release(document: Mapping[str, Any], link: str | None, file: str) -> dict[str, object]:
     return {
         "name": f"{document.get('release', '')} of {document.get('program', '')}",
-        "loss": f"{loss.get('currency', '')} = {loss.get('amount', '')}",
-        "account": document.get("account", ""),
-        "standing": standing_words(document) or "not stated",
+        "loss": _loss(document),
+        "account": str(document.get("account", "")),
+        "standing": _standing(document),
         "digest": str(document.get("plan_digest", "")),
         "link": link,
         "file": file,
@@ -150,7 +161,7 @@ def _release(document: Mapping[str, Any], link: str | None, file: str) -> dict[s
 def _audit(document: Mapping[str, Any], link: str | None, file: str) -> dict[str, object]:
     found = document.get("findings")
     count = len(found) if isinstance(found, list) else 0
-    return {"name": document.get("target", file), "count": count, "link": link, "file": file}
+    return {"name": str(document.get("target", file)), "count": count, "link": link, "file": file}
 
 
 def _books(project: Path, ledger: str | None) -> Ledger | None:

@@ -131,8 +131,8 @@ def is_digest(text: object) -> bool:
 def read_anchor(path: Path) -> Head:
     """The head that an anchor remembers; a missing or damaged anchor is refused, or removing it would hide a loss."""
     try:
-        if path.stat().st_size > _LARGEST:
-            raise ValueError("too large")
+        if not path.is_file() or path.stat().st_size > _LARGEST:
+            raise ValueError("no file (from a pipe nobody may ever read a line), or too large")
         return head_of(json.loads(path.read_text("utf-8"))["ledger_head"])
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         raise LedgerTampered(

@@ -183,10 +183,10 @@ class IndexDocument(DocumentModel):
 
     schema_: Schema[Literal["index/1"]]
     page: Text = Field(description="Where it lies.")
-    plans: Count = Field(description="How many plans it links.")
-    releases: Count = Field(description="How many releases.")
-    audits: Count = Field(description="How many public audits.")
-    accounts: Count = Field(description="Of how many accounts it says what is left.")
+    plans: Whole = Field(description="How many plans it links.")
+    releases: Whole = Field(description="How many releases.")
+    audits: Whole = Field(description="How many public audits.")
+    accounts: Whole = Field(description="Of how many accounts it says what is left.")
 
 
 class DemoDocument(DocumentModel):
