@@ -180,8 +180,8 @@ class _Lines:
         now = time.monotonic()
         if words != self._counting:
             self._counting, self._since = words, now
-        left = (now - self._since) * (of - done) / done if done else 0.0
-        self._now = f"{words}: {done:,} of {of:,}, {left:.0f} s left"
+        left = f", {(now - self._since) * (of - done) / done:.0f} s left" if done else ""
+        self._now = f"{words}: {done:,} of {of:,}{left}"
         if self._late and now - self._told >= NEWS:
             self._print()
 
