@@ -118,6 +118,12 @@ def draft(
             stage.count("percent of two readings", round(100 * share), 100)
 
         seen = draft_for_curator(look(source, progress=read))
+    if directory.name in {each.name for each in seen.columns} and directory != Path(name) and not directory.exists():
+        raise InvalidRequest(
+            f"'{directory}' would be the folder, and is a column of the records",
+            why="the second word is the folder to write",
+            instead=f"a table by several columns is written with commas: --by …,{shlex.quote(directory.name)}",
+        )
     writing = _Draft(Path(name).name, seen, stated, _ask if asking else _assume)
     text, lists = writing.program(answers)
     project, files = project_files(directory)
@@ -158,6 +164,12 @@ def _source(flags: SourceFlags, directory: Path) -> tuple[Source, str]:
     from dualmandate.publication.sources import CsvFile, DatabaseTable
 
     if flags.table is not None:
+        if Path(flags.place).is_file():
+            raise InvalidRequest(
+                f"a table '{flags.table}' of the file '{Path(flags.place).name}'",
+                why="--table names a table of a database",
+                instead=f"leave --table out; the URL of a file of SQLite is sqlite:///{flags.place}",
+            )
         if "://" not in flags.place:
             stated = f"{{ url_variable = {toml_text(flags.place)}, table = {toml_text(flags.table)} }}"
             return DatabaseTable(flags.table, url_variable=flags.place), stated
@@ -383,8 +395,11 @@ class _Draft:
             tables = [_names(text) for text in answers.by]
             unknown = next((name for names in tables for name in names if name not in self._sized(sizes)), None)
             if unknown is not None:
-                why = self.left_out.get(unknown, f"the draft has {', '.join(self._sized(sizes))}")
-                instead = did_you_mean(unknown, list(self._sized(sizes)), "name one of them, as --by region,age")
+                known = list(self._sized(sizes))
+                why = self.left_out.get(unknown, f"the draft has {', '.join(known)}")
+                first = ",".join(known[:2])
+                others = f"name others, as {shlex.join(['--by', first])}" if known else "leave --by out"
+                instead = did_you_mean(unknown, known, others)
                 raise InvalidRequest(f"nothing to tabulate by is called '{unknown}'", why=why, instead=instead)
             return list(dict.fromkeys(self._meant(names) for names in tables))
         fine = {name for each in proposed if each.fine for name in self.groupings[each.name]}

@@ -169,11 +169,18 @@ def _delimiter(path: Path) -> str:
         text = None
     else:
         text = header
+    if line.startswith(b"PK\x03\x04"):
+        raise UnreadableSource(
+            f"'{path.name}' is no text, but an archive or a spreadsheet under another name",
+            why="a CSV file holds a record a line, as text",
+            instead='open it with what made it, and save the sheet as "CSV UTF-8"',
+        )
     if text is None:
+        letters = "utf-16" if line.startswith((b"\xff\xfe", b"\xfe\xff")) else "windows-1252"
         raise UnreadableSource(
             f"the first line of '{path.name}' is not UTF-8 text",
             why="columns are found by their names, and nobody can tell in which letters these are written",
-            instead=f"save it as UTF-8 from the spreadsheet, or: {_as_utf8(path)}",
+            instead=f"save it as UTF-8 from the spreadsheet, or: {_as_utf8(path, letters)}",
         )
     if "\r" in text:
         new = path.with_name(f"{path.stem}-lines{path.suffix}")
@@ -191,10 +198,10 @@ def _delimiter(path: Path) -> str:
     return delimiter
 
 
-def _as_utf8(path: Path) -> str:
+def _as_utf8(path: Path, letters: str) -> str:
     """The command that writes a file anew, in the letters that it is most likely written in."""
     new = path.with_name(f"{path.stem}-utf8{path.suffix}")
-    return f"iconv -f windows-1252 -t utf-8 {shlex.quote(str(path))} > {shlex.quote(str(new))}"
+    return f"iconv -f {letters} -t utf-8 {shlex.quote(str(path))} > {shlex.quote(str(new))}"
 
 
 def _check_names(source: str, names: Sequence[str]) -> None:
@@ -203,15 +210,15 @@ def _check_names(source: str, names: Sequence[str]) -> None:
     if not names or not all(folded):
         empty = folded.index("") + 1 if "" in folded else 1
         what, why = f"column {empty} of '{source}' has no name", "an attribute is found by the name of its column"
-    elif len(set(folded)) != len(folded):
-        twice = next(number for number, name in enumerate(folded) if name in folded[:number])
-        what = f"columns {folded.index(folded[twice]) + 1} and {twice + 1} of '{source}' have the same name"
-        why = "nobody can tell which of them is meant, small and capital letters being the same"
     elif any(WHOLE_NUMBER.fullmatch(name) or ISO_DATE.fullmatch(name) or name in MISSING for name in folded):
         what, why = (
             f"the first line of '{source}' looks like a record",
             "the names of the columns are meant to stand there",
         )
+    elif len(set(folded)) != len(folded):
+        twice = next(number for number, name in enumerate(folded) if name in folded[:number])
+        what = f"columns {folded.index(folded[twice]) + 1} and {twice + 1} of '{source}' have the same name"
+        why = "nobody can tell which of them is meant, small and capital letters being the same"
     elif any(not name.isprintable() for name in names):
         what, why = f"a column of '{source}' has a name that cannot be printed", "people have to write it in a program"
     else:

@@ -383,7 +383,7 @@ class Release:
             raise UnknownName(
                 f"the table '{table}' has no column '{unknown}'",
                 why=f"it is by {', '.join(found.columns) or 'nothing: it is one number'}",
-                instead="name its columns; one that is left out is summed",
+                instead=did_you_mean(unknown, found.columns, "name its columns; one that is left out is summed"),
             )
         chosen = [
             np.array(levels_meant(column, levels, where[column], labels=self._labels(table, column)), dtype=np.intp)
