@@ -154,6 +154,12 @@ IN_PROGRAMS: dict[str, tuple[str, str, tuple[str, ...]]] = {
         f'{BY}\nwhere = {{ sex = "female" }}',
         ("its levels are 'f', 'm', 'not stated'",),
     ),
+    "labels of no grouping": (
+        "[[workload]]",
+        '[population.hierarchies.side]\nattribute = "region"\ngroups = { N = ["R01"], S = ["R02", "R03"] }\n'
+        'labels = { N = "North", S = "South" }\n\n[[workload]]',
+        ("line 22", "under the grouping that they are of", 'labels = { GROUPING = { group = "label", … } }'),
+    ),
     "a table twice": ("residents by age and sex", "residents by region", ("line 25", "give each its own name")),
     "an attribute twice": (BY, 'by = ["region", "region"]', ("names 'region' twice",)),
     "a sum of words": (BY, f'{BY}\nsum_of = "sex"\nunit = "person"', ("'sex' has no numbers to sum",)),

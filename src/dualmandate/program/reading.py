@@ -13,7 +13,15 @@ from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from dualmandate.errors import InvalidProgram, InvalidValue, InvalidWorkload, MissingKey, UnknownKey, did_you_mean
+from dualmandate.errors import (
+    InvalidProgram,
+    InvalidValue,
+    InvalidWorkload,
+    MissingKey,
+    Place,
+    UnknownKey,
+    did_you_mean,
+)
 from dualmandate.program.file import Document, KeyPath, dotted
 from dualmandate.program.schema import ProgramKeys
 
@@ -129,10 +137,15 @@ def _first_refusal(error: ValidationError, document: Document, reader: _Reader) 
     first = found[0]
     others = [each for each in found[1:] if not _is_misspelled(first, each)]
     if others:
-        told = "; ".join(f"{each.where}: {each.what}" for each in others[:MOST_TOLD])
+        told = "; ".join(f"{_in_file(each)}: {each.what}" for each in others[:MOST_TOLD])
         more = f"; and {len(others) - MOST_TOLD} more" if len(others) > MOST_TOLD else ""
         first.instead = f"{first.instead}{'' if first.instead.endswith('?') else '.'} Then mend {told}{more}"
     return first
+
+
+def _in_file(refusal: InvalidProgram) -> Place:
+    """Where a refusal points in the file that was named already."""
+    return Place(None, refusal.where.line, refusal.where.key) if refusal.where is not None else Place()
 
 
 def _is_misspelled(unknown: InvalidProgram, missing: InvalidProgram) -> bool:
