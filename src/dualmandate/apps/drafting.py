@@ -395,11 +395,10 @@ class _Draft:
             tables = [_names(text) for text in answers.by]
             unknown = next((name for names in tables for name in names if name not in self._sized(sizes)), None)
             if unknown is not None:
-                known = list(self._sized(sizes))
-                why = self.left_out.get(unknown, f"the draft has {', '.join(known)}")
-                first = ",".join(known[:2])
-                others = f"name others, as {shlex.join(['--by', first])}" if known else "leave --by out"
-                instead = did_you_mean(unknown, known, others)
+                there = self._sized(sizes)
+                why = self.left_out.get(unknown, f"the draft has {', '.join(there)}")
+                others = f"name others, as {shlex.join(['--by', ','.join(there[:2])])}" if there else "leave --by out"
+                instead = did_you_mean(unknown, there, others)
                 raise InvalidRequest(f"nothing to tabulate by is called '{unknown}'", why=why, instead=instead)
             return list(dict.fromkeys(self._meant(names) for names in tables))
         fine = {name for each in proposed if each.fine for name in self.groupings[each.name]}
