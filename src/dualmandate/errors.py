@@ -237,5 +237,7 @@ def did_you_mean(word: str, known: Iterable[str], otherwise: str, *, cutoff: flo
     """What to write instead of a word that is not known: the nearest known one, or `otherwise` where none is near."""
     import difflib
 
-    near = difflib.get_close_matches(word, list(known), n=1, cutoff=cutoff)
+    names = list(known)
+    near = [name for name in names if name.casefold() == word.casefold()][:1]
+    near = near or difflib.get_close_matches(word, names, n=1, cutoff=cutoff)
     return f"did you mean '{near[0]}'?" if near else otherwise

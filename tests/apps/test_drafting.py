@@ -140,6 +140,13 @@ def test_an_amount_and_the_records_of_one_unit(command: Command, tmp_path: Path)
     assert population.identifier == "person_id"
     assert population.most_records_per_unit >= 5
     assert {"attributes.cost", "most_records_per_unit"} <= set(population.seen_in_the_data)
+    text = (tmp_path / "claims" / "program.toml").read_text(encoding="utf-8")
+    commented = text[text.index("# [[workload]]") : text.index("[mechanism]")]
+    added = "\n".join(line.removeprefix("# ") for line in commented.splitlines())
+    (tmp_path / "claims" / "program.toml").write_text(text.replace(commented, f"{added}\n"), encoding="utf-8")
+    program = dualmandate.load(tmp_path / "claims")
+    assert program.file.workload[-1].sum_of == "cost"
+    assert program.plan().choice.epsilon > 0
 
 
 def test_parquet_a_database_and_statistical_files(command: Command, tmp_path: Path) -> None:
@@ -165,6 +172,61 @@ def test_parquet_a_database_and_statistical_files(command: Command, tmp_path: Pa
         assert attributes["region"].levels == ("a", "b"), name
         assert list(attributes["age"].edges or ()) == list(range(0, 91, 10)), name
         assert attributes["rate"].upper == 50, name
+
+
+def test_codes_with_zeros_before_them_and_codes_among_numbers(command: Command, tmp_path: Path) -> None:
+    """01012 is a code of many; 999 among ages says that there is none; 20240131 is a day; few ages are numbers."""
+    draw = np.random.default_rng(8)
+    records = [
+        {
+            "county": f"01{2 * draw.integers(0, 40) + 1:03d}",
+            "age": str(draw.choice([999, *range(90)], p=[0.1, *[0.01] * 90])),
+            "visits": str(draw.integers(-5, 60)),
+            "day": f"2024{draw.integers(1, 13):02d}{draw.integers(1, 29):02d}",
+            "industry": str(draw.choice([*range(21, 50), "31-33"])),
+            "Konto": f"{CANARY}{draw.integers(0, 300)}",
+        }
+        for _ in range(1200)
+    ]
+    write_csv(tmp_path / "codes.csv", records)
+    outcome = command("init", "codes", "--from", "codes.csv", "--yes")
+    assert outcome.status == 0, outcome.err
+    attributes = read_program(tmp_path / "codes" / "program.toml").file.population.attributes
+    assert list(attributes["county"].levels or ()) == [f"01{code:03d}" for code in range(1, 80, 2)]
+    assert list(attributes["age"].edges or ()) == list(range(0, 91, 10))
+    assert (attributes["age"].missing, attributes["age"].outside) == ("not stated", "missing")
+    assert "31-33" in (attributes["industry"].levels or ())
+    assert (attributes["visits"].missing, attributes["visits"].outside) == (None, "clamp")
+    text = (tmp_path / "codes" / "program.toml").read_text(encoding="utf-8")
+    assert "# day: left out: days or times that are written otherwise" in text
+    assert "# Konto: left out: many codes with few records each" in text
+    assert "--identifier Konto" in text
+    assert "999" not in text
+    assert CANARY not in unmarked(tmp_path / "codes")
+    assert "999, in " in (tmp_path / "codes" / NOTES).read_text(encoding="utf-8")
+
+    assert command("init", "asked", "--from", "codes.csv", "--yes", "--by", "Konto").status == 0
+    assert "Konto" in read_program(tmp_path / "asked" / "program.toml").file.population.attributes
+
+
+def test_seven_records(command: Command, tmp_path: Path) -> None:
+    ages = (30, 31, 40, 50, 60, 70, 20)
+    write_csv(tmp_path / "seven.csv", [{"region": "ab"[age % 2], "age": str(age)} for age in ages])
+    assert command("init", "seven", "--from", "seven.csv", "--yes").status == 0
+    assert "age" in read_program(tmp_path / "seven" / "program.toml").file.population.attributes
+
+
+def test_many_columns_without_room_are_told_as_one(command: Command, tmp_path: Path) -> None:
+    draw = np.random.default_rng(9)
+    records = [{f"Q{number}": str(draw.integers(1, 6)) for number in range(30)} for _ in range(100)]
+    write_csv(tmp_path / "survey.csv", records)
+    outcome = command("init", "survey-2024", "--from", "survey.csv", "--yes")
+    assert outcome.status == 0
+    told = outcome.out.splitlines()
+    assert "  and 19 more columns, left out for want of room as Q10 is" in told
+    assert len(told) < 30
+    text = (tmp_path / "survey-2024" / "program.toml").read_text(encoding="utf-8")
+    assert "# Q29: left out: no room beside the others; to have it, name a table by it: --by Q29" in text
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -234,6 +296,7 @@ def odd_records(draw: np.random.Generator) -> list[dict[str, str]]:
         ("naïve;größe\n1;2\n".encode("latin-1"), "not UTF-8"),
         (b"a,b,A\n1,2,3\n", "columns 1 and 3"),
         (b"a,,c\n1,2,3\n", "column 2"),
+        (b"a,b\r1,2\r3,4\r", "carriage returns alone"),
         (b"17,2024-01-01,x\n18,2024-01-02,y\n", "looks like a record"),
         (b"north,yes\nsouth,no\nnorth,yes\n", "looks like a record"),
         (b"", "no name"),

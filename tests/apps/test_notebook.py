@@ -241,11 +241,13 @@ def test_numbers_have_the_digits_that_their_error_supports() -> None:
 def test_labels_are_what_people_type() -> None:
     from dualmandate.publication.levels import levels_meant
 
-    labels = {"R1": "Region North", "R2": "Region South"}
+    labels = {"R1": ["Region North", "Nord"], "R2": ["Region South", "Region North"]}  # in two languages, oddly
     assert levels_meant("region", ["R1", "R2"], ["Region South", "R1"], labels=labels) == [1, 0]
+    assert levels_meant("region", ["R1", "R2"], "Nord", labels=labels) == [0]
+    assert levels_meant("region", ["R1", "R2"], "Region North", labels=labels) == [0]  # the program's own comes first
     assert levels_meant("code", ["01", "02"], 2) == [1]
-    with pytest.raises(UnknownName, match="did you mean 'Region North'"):
-        levels_meant("region", ["R1", "R2"], "region north", labels=labels)
+    with pytest.raises(UnknownName, match="did you mean 'Region South'"):
+        levels_meant("region", ["R1", "R2"], "region south", labels=labels)
 
 
 def test_a_dictionary_says_what_a_file_says(tmp_path: Path) -> None:

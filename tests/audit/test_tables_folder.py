@@ -196,7 +196,7 @@ def test_contradictions_name_a_smallest_set_and_the_place(tmp_path: Path) -> Non
         ("", "sex.csv", "block,sex,count\n1,F,3\n1,F,3\n2,F,0\n2,M,0\n", InvalidTables, "stands twice", 3),
         ("", "sex.csv", "block,sex,count\n1,F,3\n1,M,2\n2,F,0\n", InvalidTables, "lacks the cell", 16),
         ("", "sex.csv", "block,gender,count\n1,F,3\n", InvalidValue, "no column 'sex'", 17),
-        ("place", "sex.csv", FILES["sex.csv"], UnknownKey, "nobody reads the key 'plaze'", 4),
+        ("place", "sex.csv", FILES["sex.csv"], UnknownKey, "the key 'plaze' is unknown", 4),
         ("file", "sex.csv", FILES["sex.csv"], InvalidFile, "cannot be read", 12),
     ],
 )

@@ -37,6 +37,14 @@ def test_only_the_name_is_replaced(source: str, tmp_path: Path) -> None:
     tomllib.loads(found)
 
 
+def test_the_file_of_a_database_is_replaced_and_its_table_is_not(tmp_path: Path) -> None:
+    source = 'source = { url = "sqlite:///data/secret-claims.sqlite", table = "claims" }\r\n'
+    found = carried(tmp_path, REST + source)
+    assert found == REST + 'source = { url = "sqlite:///confidential", table = "claims" }\r\n'
+    variable = 'source = { url_variable = "CLAIMS", table = "claims" }\r\n'
+    assert carried(tmp_path, REST + variable) == REST + variable
+
+
 def test_a_program_without_a_file_is_carried_as_it_is(tmp_path: Path) -> None:
     for source in ("", 'source = { spark = "people" }\r\n'):
         assert carried(tmp_path, REST + source) == REST + source

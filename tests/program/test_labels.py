@@ -107,7 +107,7 @@ def test_the_language_of_the_program_may_be_named_in_both_ways(tmp_path: Path) -
         ({"sex": ', labels = { f = "women", x = "men" }'}, CODES, "'x' has a label", "attributes.sex.labels"),
         ({"sex": ', labels = { f = "women" }'}, CODES, "the level 'm' of 'sex' has no label", "attributes.sex.labels"),
         ({"sex": ', labels = ["people", "people"]'}, CODES, "the same label, 'people'", "attributes.sex.labels"),
-        ({"sex": ', labels = ["women"]'}, CODES, "1 labels are listed for the 3 levels", "attributes.sex.labels"),
+        ({"sex": ', labels = ["women"]'}, CODES, "1 label is listed for the 3 levels", "attributes.sex.labels"),
         ({"sex": ', labels = ["women", ""]'}, CODES, "the label of 'm' of 'sex' is empty", "attributes.sex.labels"),
         ({"sex": ', labels = ["a", "b\\nc"]'}, CODES, "cannot be printed", "attributes.sex.labels"),
         (

@@ -52,11 +52,13 @@ def test_long_forms_are_as_good_as_inline_ones(changed: Any, title_i: Path) -> N
     assert keys(path) == inline
 
 
-def test_unknown_key_offers_the_nearest_and_counts_the_rest(changed: Any) -> None:
+def test_unknown_key_offers_the_nearest_and_tells_the_rest(changed: Any) -> None:
     found = refusal(changed(('unit            = "child"', 'unitt = "child"'), ('noise = "laplace"', "noise = 3")))
     assert isinstance(found, UnknownKey)
     assert place(found) == (15, "population.unitt")
-    assert "did you mean 'unit'? (2 more problems wait in this file)" in found.instead
+    assert "did you mean 'unit'? Then mend " in found.instead
+    assert "mechanism.noise: noise = 3 cannot be used" in found.instead
+    assert "does not state 'unit'" not in found.instead  # it is the same mistake
 
 
 @pytest.mark.parametrize("key", ["unit", "source"])

@@ -35,6 +35,9 @@ MOST_INLINE = 50  # So many levels stand in the program; more in a code list bes
 LARGEST_DOMAIN = 10**7  # cells, held one by one where a release measures them; columns beyond are left out
 LARGEST_TABLE, LARGEST_CROSSED, FIRST_TABLES = 200, 2_000, 3
 ASSUMED = "assumed: replace by"
+NO_ROOM = "no room beside the others"
+FINE = "many codes with few records each, which noise would hide, or which name units"
+MOST_TOLD = 5  # So many columns without room are told one by one.
 
 
 @dataclass(frozen=True)
@@ -68,7 +71,7 @@ class DraftedProgram:
     def words(self) -> str:
         seen = "1 key was" if len(self.marked) == 1 else f"{len(self.marked)} keys were"
         lines = [INTERNAL, "", f"drafted '{self.folder.name}': {seen} seen in the data"]
-        lines += [f"  {name}: {what}" for name, what in self.columns.items()]
+        lines += [f"  {told}" for told in self._columns()]
         if self.unreadable:
             lines.append("! Some values cannot be read, and count as missing: save the file as UTF-8 and draft again.")
         lines += [
@@ -77,6 +80,14 @@ class DraftedProgram:
             "",
         ]
         return "\n".join([*lines, self.folder.words()])
+
+    def _columns(self) -> list[str]:
+        """What became of each column; of many that have no room, how many they are."""
+        crowded = [name for name, what in self.columns.items() if NO_ROOM in what]
+        if len(crowded) <= MOST_TOLD:
+            return [f"{name}: {what}" for name, what in self.columns.items()]
+        lines = [f"{name}: {what}" for name, what in self.columns.items() if name not in crowded[1:]]
+        return [*lines, f"and {len(crowded) - 1} more columns, left out for want of room as {crowded[0]} is"]
 
     def document(self) -> dict[str, object]:
         from dualmandate.report.documents.commands import DraftDocument
@@ -107,6 +118,12 @@ def draft(
             stage.count("percent of two readings", round(100 * share), 100)
 
         seen = draft_for_curator(look(source, progress=read))
+    if directory.name in {each.name for each in seen.columns} and directory != Path(name) and not directory.exists():
+        raise InvalidRequest(
+            f"'{directory}' would be the folder, and is a column of the records",
+            why="the second word is the folder to write",
+            instead=f"a table by several columns is written with commas: --by …,{shlex.quote(directory.name)}",
+        )
     writing = _Draft(Path(name).name, seen, stated, _ask if asking else _assume)
     text, lists = writing.program(answers)
     project, files = project_files(directory)
@@ -147,6 +164,12 @@ def _source(flags: SourceFlags, directory: Path) -> tuple[Source, str]:
     from dualmandate.publication.sources import CsvFile, DatabaseTable
 
     if flags.table is not None:
+        if Path(flags.place).is_file():
+            raise InvalidRequest(
+                f"a table '{flags.table}' of the file '{Path(flags.place).name}'",
+                why="--table names a table of a database",
+                instead=f"leave --table out; the URL of a file of SQLite is sqlite:///{flags.place}",
+            )
         if "://" not in flags.place:
             stated = f"{{ url_variable = {toml_text(flags.place)}, table = {toml_text(flags.table)} }}"
             return DatabaseTable(flags.table, url_variable=flags.place), stated
@@ -265,6 +288,7 @@ class _Draft:
                 f"by                = [{', '.join(map(toml_text, names))}]",
                 f"value_of_accuracy = {{ {_number(worth, f'USD per {unit}^2', yearly=True)} }}",
             ]
+        lines += self._sums(kept, tables, worth)
         lines += [
             "",
             "[mechanism]",
@@ -280,6 +304,33 @@ class _Draft:
             "",
         ]
         return "\n".join(lines), lists
+
+    def _sums(
+        self, kept: Sequence[ColumnDraft], tables: Sequence[tuple[str, ...]], worth: tuple[str, str]
+    ) -> list[str]:
+        """A table that adds an amount up, in comments: nobody asked for it, and its unit is not known."""
+        amounts = [each for each in kept if each.form == "numbers"]
+        if not amounts:
+            return []
+        amount, names = amounts[0], tables[0]
+        # An error as large as the largest amount is worth what an error of one unit is.
+        value = Decimal(worth[0]) / Decimal(float(max(abs(amount.lower), abs(amount.upper)))) ** 2
+        unit = "amount"
+        words = " by ".join([f"sum of {amount.name}", *([" and ".join(map(self._heading, names))] * bool(names))])
+        stated = _number((f"{value:.2g}", f"{ASSUMED} what a squared error costs"), f"USD per {unit}^2", yearly=True)
+        lines = [
+            "[[workload]]",
+            f"name              = {toml_text(words)}",
+            f"by                = [{', '.join(map(toml_text, names))}]",
+            f"sum_of            = {toml_text(amount.name)}",
+            f"unit              = {toml_text(unit)}",
+            f"value_of_accuracy = {{ {stated} }}",
+        ]
+        return [
+            "",
+            "# To add an amount up, take these signs off, and write its unit in place of both:",
+            *map("# ".__add__, lines),
+        ]
 
     def _check_answers(self, answers: DraftAnswers, proposed: Sequence[ColumnDraft]) -> None:
         if not proposed:
@@ -344,11 +395,15 @@ class _Draft:
             tables = [_names(text) for text in answers.by]
             unknown = next((name for names in tables for name in names if name not in self._sized(sizes)), None)
             if unknown is not None:
-                why = self.left_out.get(unknown, f"the draft has {', '.join(self._sized(sizes))}")
-                instead = did_you_mean(unknown, list(self._sized(sizes)), "name one of them, as --by region,age")
+                there = self._sized(sizes)
+                why = self.left_out.get(unknown, f"the draft has {', '.join(there)}")
+                others = f"name others, as {shlex.join(['--by', ','.join(there[:2])])}" if there else "leave --by out"
+                instead = did_you_mean(unknown, there, others)
                 raise InvalidRequest(f"nothing to tabulate by is called '{unknown}'", why=why, instead=instead)
             return list(dict.fromkeys(self._meant(names) for names in tables))
-        first = [name for name in sizes if sizes[name] <= LARGEST_TABLE and self._preferred(name)][:FIRST_TABLES]
+        fine = {name for each in proposed if each.fine for name in self.groupings[each.name]}
+        usual = [name for name in sizes if sizes[name] <= LARGEST_TABLE and name not in fine and self._preferred(name)]
+        first = usual[:FIRST_TABLES]
         tables = [(name,) for name in first] or [()]
         if len(first) > 1 and sizes[first[0]] * sizes[first[1]] <= LARGEST_CROSSED:
             tables.append((first[0], first[1]))
@@ -379,17 +434,22 @@ class _Draft:
         return next((column for column in spelled if name in self.groupings.get(column, ())), name)
 
     def _kept(self, proposed: Sequence[ColumnDraft], tables: Sequence[tuple[str, ...]]) -> list[ColumnDraft]:
-        """The columns that the domain has room for: first those of the tables."""
+        """The columns that the domain has room for: first those of the tables, then an amount."""
         asked = {name for names in tables for name in names}
-        order = sorted(proposed, key=lambda each: (not asked & {each.name, *self.groupings[each.name]}, each.size))
+        unasked = {each.name for each in proposed if not asked & {each.name, *self.groupings[each.name]}}
         kept, size = set(), 1
+        amount = next((each.name for each in proposed if each.form == "numbers"), None)  # which a table can add up
+        order = sorted(proposed, key=lambda each: (each.name in unasked, each.name != amount, each.size))
         for each in order:
-            if size * each.size <= LARGEST_DOMAIN:
+            by = f"; to have it, name a table by it: {shlex.join(['--by', each.name])}"
+            if each.fine and each.name in unasked:
+                names = f"; if it names the unit: {shlex.join(['--identifier', each.name])}"
+                self.left_out[each.name] = f"left out: {FINE}{by}{names}"
+            elif size * each.size <= LARGEST_DOMAIN:
                 size *= each.size
                 kept.add(each.name)
             else:
-                by = f"; to have it, name a table by it: {shlex.join(['--by', each.name])}"
-                self.left_out[each.name] = f"left out: no room beside the others{'' if each.form == 'numbers' else by}"
+                self.left_out[each.name] = f"left out: {NO_ROOM}{'' if each.form == 'numbers' else by}"
         return [each for each in proposed if each.name in kept]
 
     def _attributes(self, kept: Sequence[ColumnDraft]) -> tuple[list[str], list[str], dict[str, str]]:
@@ -485,7 +545,7 @@ def _described(column: ColumnDraft, file: str) -> tuple[str, str | None]:
             made = [f"levels = [{', '.join(map(toml_text, column.levels))}]"]
     elif column.form == "bins":
         made = [f"edges = [{', '.join(map(str, column.edges))}]"]
-        rules.append('outside = "clamp"')
+        rules.append(f"outside = {toml_text('missing' if column.beyond_is_missing else 'clamp')}")
     else:
         numbers = (("lower", column.lower), ("upper", column.upper), ("grid", column.grid))
         made = [f"{key} = {_decimal(float(number))}" for key, number in numbers]

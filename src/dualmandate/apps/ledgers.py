@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dualmandate.apps import next_step
-from dualmandate.apps.settings import PROJECT_FILE, STATE_FOLDER, Setting, project_folder, settings
+from dualmandate.apps.settings import LEDGER_FILE, PROJECT_FILE, STATE_FOLDER, Setting, project_folder, settings
 from dualmandate.errors import (
     BudgetExceeded,
     InvalidAccount,
+    InvalidFile,
     InvalidLoss,
     InvalidRelease,
     InvalidRequest,
@@ -147,6 +148,13 @@ def find_ledger(start: Path, flag: str | None, *, opening: str | None = None) ->
     found = settings(start, {"ledger": flag})
     place, project = found["ledger"].value, project_folder(start)
     if place is None:
+        stands = _ledger_near(start)
+        if stands is not None:  # never advise to open a second account of the same people
+            raise LedgerUnavailable(
+                "no ledger was named, and there is no project here",
+                why=f"outside of a project a command names its ledger; one lies at '{next_step.nearest(stands)}'",
+                instead=f"add to the command: --ledger {shlex.quote(str(next_step.nearest(stands)))}",
+            )
         raise LedgerUnavailable(
             "there is no project here, and no ledger was named",
             why="a project is the nearest folder upward with dualmandate.toml, and its ledger lies there",
@@ -173,6 +181,12 @@ def find_ledger(start: Path, flag: str | None, *, opening: str | None = None) ->
     signing, keeping = (own if _names(own, group) else found for group in (SIGNING, KEEPING))
     kept = project_folder(home) if keeping is own and store.path is not None else project
     return LedgerFiles(place, store.path, folder, key, _places(keeping, kept), _signers(signing), opening)
+
+
+def _ledger_near(folder: Path) -> Path | None:
+    """A ledger in the folder of a program or of its plan, or in the one above, where the advised commands make it."""
+    places = [each / STATE_FOLDER / LEDGER_FILE for each in (folder, folder.parent)]
+    return next((each for each in places if each.is_file()), None)
 
 
 def _names(found: Mapping[str, Setting], group: Sequence[str]) -> bool:
@@ -454,6 +468,20 @@ class ApprovalNotice:
         ).as_json()
 
 
+def _no_plan_but_a_program(given: Path, ledger: str | None) -> InvalidFile:
+    from dualmandate.program.file import program_meant
+
+    program = program_meant(given)
+    saved = next_step.saved_plan_of(program)
+    command = next_step.plan_program(program) if saved is None else next_step.approve_plan(saved, ledger)
+    return InvalidFile(
+        f"'{given}' is a program, and no plan",
+        why="what is approved is a plan: one program, at one privacy loss",
+        instead=f"{'plan it first' if saved is None else 'approve its plan'}: {command}",
+        where=Place(str(given)),
+    )
+
+
 def approve(
     plan_file: Path,
     ledger: str | None,
@@ -470,6 +498,8 @@ def approve(
     from dualmandate.apps.following import check_follows
     from dualmandate.planning.saved_plan import load_plan
 
+    if plan_file.is_dir() or plan_file.suffix.lower() == ".toml":
+        raise _no_plan_but_a_program(plan_file, ledger)
     plan = load_plan(plan_file)
     plan.check_publishable(Place(file=str(plan_file), key="mechanism.noise"))
     marks = Place(file=str(plan_file), key="population.seen_in_the_data")
@@ -477,8 +507,9 @@ def approve(
     unit = plan.document["exact"]["program"]["population"].get("unit")
     accepted = plan.seen_in_the_data
     approval = Approval(plan.account, plan.digest, plan.charge, unit, by, seen_in_the_data=accepted, shown=plan.shown)
-    # The project of the plan, where it lies in one: it need not be approved from there.
-    start = plan_file.parent if project_folder(plan_file.parent) else Path.cwd()
+    # The project of the plan, where it lies in one, or its own ledger: it need not be approved from there.
+    own = project_folder(plan_file.parent) or _ledger_near(plan_file.parent)
+    start = plan_file.parent if own else Path.cwd()
     opening = next_step.open_account(start, plan.charge, account=plan.account, unit=unit, flag=ledger)
     return record_approval(
         find_ledger(start, ledger, opening=opening).open(),

@@ -180,8 +180,8 @@ class _Lines:
         now = time.monotonic()
         if words != self._counting:
             self._counting, self._since = words, now
-        left = (now - self._since) * (of - done) / done if done else 0.0
-        self._now = f"{words}: {done:,} of {of:,}, {left:.0f} s left"
+        left = f", {(now - self._since) * (of - done) / done:.0f} s left" if done else ""
+        self._now = f"{words}: {done:,} of {of:,}{left}"
         if self._late and now - self._told >= NEWS:
             self._print()
 
@@ -235,6 +235,7 @@ class _Bar:
         self._progress.stop()
 
 
+LOSSES = frozenset({"epsilon", "eps", "rho", "delta", "budget"})
 DONE, BUG, REFUSED, INTERRUPTED = 0, 1, 2, 130
 
 
@@ -306,6 +307,12 @@ def _invalid_request(error: typer.TyperException) -> InvalidRequest:
     context = getattr(error, "ctx", None)
     command = context.command_path if context is not None else "dualmandate"
     what = error.format_message().strip().rstrip(".")
+    if getattr(error, "option_name", "").lstrip("-") in LOSSES:
+        return InvalidRequest(
+            what[:1].lower() + what[1:],
+            why="nobody types a privacy loss: the plan derives it from what privacy and accuracy are worth",
+            instead="state those in the program; a cap on the loss is largest_epsilon or largest_rho, under [limits]",
+        )
     return InvalidRequest(
         what[:1].lower() + what[1:],
         why=f"`{command}` cannot read the command as it was typed",

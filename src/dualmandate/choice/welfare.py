@@ -717,7 +717,8 @@ def table_value(
             why="what its errors cost decides how much privacy loss it is worth",
             instead="state exactly one of value_of_accuracy and consequence",
         )
-    per_unit = f"({counted})^2" if loss == "squared" else counted
+    one_word = counted.isidentifier()
+    per_unit = (f"{counted}^2" if one_word else f"({counted})^2") if loss == "squared" else counted
     if value_of_accuracy is not None:
         stated = value_of_accuracy.to(f"{money} per {per_unit}", units).value
         return TableValue(table, stated * present_value, measure=loss, unit=counted, present_value=present_value)

@@ -415,7 +415,9 @@ class Books:
             raise ReleaseConflict(
                 f"release {name} of this plan and snapshot exists already, {state}",
                 why="one plan on one snapshot is one release, one secret and one loss",
-                instead=f"resume release {name}" if state.is_active else f"read release {name}, or publish again",
+                instead=f"resume release {name}"
+                if state.is_active
+                else f"read release {name}; --again makes another one, with a new secret and a new loss",
             )
         return name if state.is_active else None
 

@@ -330,7 +330,7 @@ def _read_private(path: Path, name: str) -> bytes:
         raise UnsafeKey(
             f"the {name} cannot be read",
             why=f"'{path}' is not there, or not yours to read",
-            instead="name the file that was made with the ledger, as its owner",
+            instead="put back the file that was made with the ledger, or name it in DUALMANDATE_KEY_FILE, as its owner",
             where=Place(file=str(path)),
         ) from None
     if mode & _OTHERS:

@@ -147,17 +147,19 @@ HIDDEN, SOURCE = "confidential", ("population", "source")
 def without_source_name(document: Document, content: bytes) -> bytes:
     """The program file without the name of the confidential file, which is not public: "confidential.csv" in its place.
 
-    Nothing else is changed, and this is looked at; a name that is written so that it cannot be found is refused.
+    So is a database that the program itself names, as a file of SQLite. Nothing else is changed, and this is looked at;
+    a name that is written so that it cannot be found is refused.
     """
     text = content.decode("utf-8-sig")
     meant = tomllib.loads(text, parse_float=Decimal)
     source = meant["population"].get("source")
-    name = source.get("path") if isinstance(source, dict) else source
+    stated = next((key for key in ("path", "url") if isinstance(source, dict) and key in source), None)
+    name = source[stated] if stated is not None else source if isinstance(source, str) else None
     if name is None:
         return content
-    hidden = HIDDEN + PurePath(name).suffix
-    key = (*SOURCE, "path") if (*SOURCE, "path") in document.lines else SOURCE
-    meant["population"]["source"] = {**source, "path": hidden} if isinstance(source, dict) else hidden
+    hidden = f"{name.partition('://')[0]}:///{HIDDEN}" if stated == "url" else HIDDEN + PurePath(name).suffix
+    key = (*SOURCE, stated) if stated is not None and (*SOURCE, stated) in document.lines else SOURCE
+    meant["population"]["source"] = {**source, stated: hidden} if stated is not None else hidden
     lines = text.split("\n")
     # A dictionary has no lines: what it stands for as text is looked through.
     for place in [document.lines[key] - 1] if key in document.lines else range(len(lines)):

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from dualmandate.errors import InvalidDomain, TooLarge, did_you_mean
 from dualmandate.population.labels import NO_LABELS, Labels
 from dualmandate.population.rational import Written, rational, rational_or, written
-from dualmandate.population.shown import cut_line
+from dualmandate.population.shown import cut_line, span_of
 
 MOST_ZERO_STATES = 2**20  # ways in which structural zeros may overlap while cells are counted
 LARGEST_LISTED_ATTRIBUTE = 2**26  # levels whose numbers are held one by one; 512 MiB of 64-bit integers
@@ -215,11 +215,10 @@ class Attribute:
         if found is not None:
             return found
         listed = () if isinstance(self.levels, GridLevels) else self.levels[:1000]
-        span = f"its levels run from '{self.levels[0]}' to '{self.levels[-1]}'"
         raise InvalidDomain(
             f"'{level}' is not a level of '{self.name}'",
             why="levels come from the program's code lists, never from the data",
-            instead=did_you_mean(level, listed, span),
+            instead=did_you_mean(level, listed, span_of(self.levels)),
         )
 
     @cached_property

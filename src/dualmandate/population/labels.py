@@ -13,6 +13,7 @@ from itertools import pairwise
 
 from dualmandate.errors import InvalidDomain, Place, did_you_mean
 from dualmandate.population.rational import written
+from dualmandate.population.shown import span_of
 
 Labels = Mapping[str, Mapping[str, str]]  # by language, then by level; OWN is the language of the program
 OWN = ""
@@ -52,9 +53,8 @@ def _wrong(
     for level, label in labels.items():
         if level not in known:
             what = f"'{level}' has a label, and is not a level of '{name}'"
-            span = f"its levels run from '{levels[0]}' to '{levels[-1]}'"
             why = "a label is shown beside a level that the program declares"
-            yield level, (what, why, did_you_mean(level, levels[:1000], span))
+            yield level, (what, why, did_you_mean(level, levels[:1000], span_of(levels)))
         if not label.strip() or len(label) > LONGEST_LABEL or not label.isprintable():
             odd = (
                 "holds a letter that cannot be printed" if len(label) <= LONGEST_LABEL else f"has {len(label)} letters"

@@ -15,6 +15,7 @@ from numbers import Number
 from pathlib import PurePath
 
 LONGEST_LINE, LONGEST_WORD, FEW = 160, 48, 4
+MOST_LISTED = 8
 EDGE = "1px solid rgba(128, 128, 128, 0.45)"  # seen on light paper and on dark
 
 
@@ -27,6 +28,13 @@ def one_line(thing: object) -> str:
 def told(name: str, content: Mapping[str, object]) -> str:
     """What something is called and what it holds, on one line."""
     return f"{name}({_joined([f'{key}={in_short(value)}' for key, value in content.items()])})"
+
+
+def span_of(levels: Sequence[str]) -> str:
+    """Which levels there are: each of a few, or the first and the last."""
+    if len(levels) <= MOST_LISTED:
+        return f"its levels are {', '.join(repr(level) for level in levels)}"
+    return f"its levels run from '{levels[0]}' to '{levels[-1]}'"
 
 
 def in_short(value: object) -> str:

@@ -303,7 +303,7 @@ class Calibrated:
             )
         if not math.isfinite(self.value) or self.value < 0:
             raise InvalidValue(
-                f"{self.value} {self.unit} cannot be meant",
+                f"{self.value} {self.unit} is {'negative' if self.value < 0 else 'no finite number'}",
                 why="costs, values, prices and sizes are finite and not negative",
                 instead="state a finite number of at least 0",
             )

@@ -252,12 +252,40 @@ def _syntax(file: Path, message: str, text: str) -> InvalidFile:
     column = f"at column {found.group(2)}" if found else "at the end of the file"
     given = re.sub(r"\s*\(at .*\)$", "", message)
     reason = next((ours for theirs, ours in _SYNTAX.items() if given.startswith(theirs)), given[:1].lower() + given[1:])
+    lines = text.splitlines()
     return InvalidFile(
         f"'{file.name}' is not TOML",
         why=f"line {line}, {column}: {reason}",
-        instead='write key = value; text stands in "quotes", and each key of a table is written once',
+        instead=_mended(lines[line - 1] if line <= len(lines) else "", reason),
         where=Place(str(file), line),
     )
+
+
+_MENDED = (  # what stands in a line that is no TOML, and what its writer meant
+    ("[“”„‘’«»]", 'write straight quotes: "…"'),
+    (
+        r"""=\s*[{\[]?\s*"[^"]*\\|path\s*=\s*"[^"]*\\""",
+        "write / in a path, or the path in 'single quotes', in which a \\ is itself",
+    ),
+    (r"=\s*[+-]?\d+(?:,\d+)+", "write a number with a point and without separators, as 5000 or 2.5"),
+    (r"=\s*[+-]?[\d.]+\s*%", "write a share as a number, as 0.1 for 10 %"),
+    (r"=\s*(?:TRUE|True|FALSE|False|YES|Yes|NO|No|yes|no)\b", "write true or false, in small letters"),
+    (r"""=\s*[A-Za-z_][^"'=\[\]{}]*$""", 'write text in quotes, as name = "town"'),
+)
+_REMEDIES = {
+    "a quote is not closed": "close the quote where the text ends",
+    _SYNTAX["Illegal character"]: "close the quote where the text ends",
+    "a bracket is not closed": "close the bracket that is opened before this line",
+    "a key is written twice": "keep one of the two",
+    "a table is written twice": "keep one of the two, with the keys of both; a table that may repeat is written [[…]]",
+}
+
+
+def _mended(line: str, reason: str) -> str:
+    """What to write in place of a line that is no TOML."""
+    meant = next((words for form, words in _MENDED if re.search(form, line.partition("#")[0])), None)
+    usual = 'write key = value; text stands in "quotes", and each key of a table is written once'
+    return meant or _REMEDIES.get(reason, usual)
 
 
 def key_lines(text: str) -> dict[KeyPath, int]:

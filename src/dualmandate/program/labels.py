@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dualmandate.errors import InvalidDomain, InvalidValue, Place
 from dualmandate.population import Attribute, GridLevels, Grouping
 from dualmandate.population.labels import ENGLISH, LANGUAGE, OWN, Labels, bin_labels, check_labels
-from dualmandate.program.file import Document, KeyPath
+from dualmandate.program.file import Document, KeyPath, toml_key
 from dualmandate.program.schema import AttributeTable, HierarchyTable
 from dualmandate.program.text_columns import TextColumns
 
@@ -157,10 +157,11 @@ def _in_order(name: str, levels: object, labels: Stated, missing: str | None) ->
     assert isinstance(levels, tuple | GridLevels)
     sizes = {len(levels), len(levels) - (missing is not None)}
     if len(labels) not in sizes:
+        listed = "1 label is" if len(labels) == 1 else f"{len(labels)} labels are"
         raise InvalidDomain(
-            f"{len(labels)} labels are listed for the {max(sizes)} levels of '{name}'",
+            f"{listed} listed for the {max(sizes)} levels of '{name}'",
             why="in a list each label belongs to the level at its place",
-            instead='give one label a level, or write { level = "label" }',
+            instead=f'give each level a label, in their order, or write {{ {toml_key(str(levels[0]))} = "label", … }}',
         )
     return dict(zip(levels, labels, strict=False))
 

@@ -13,7 +13,15 @@ from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from dualmandate.errors import InvalidProgram, InvalidValue, InvalidWorkload, MissingKey, UnknownKey, did_you_mean
+from dualmandate.errors import (
+    InvalidProgram,
+    InvalidValue,
+    InvalidWorkload,
+    MissingKey,
+    Place,
+    UnknownKey,
+    did_you_mean,
+)
 from dualmandate.program.file import Document, KeyPath, dotted
 from dualmandate.program.schema import ProgramKeys
 
@@ -27,6 +35,8 @@ _EXPECTED = {
     "tuple_type": ("a list is meant here", "write [ … ]; a table that may repeat is written [[…]]"),
     "string_type": ("a text is meant here", 'write it in "quotes"'),
 }
+LOSSES = frozenset({"epsilon", "eps", "rho", "delta", "privacy_loss", "privacy_budget", "budget"})
+MOST_TOLD = 3  # So many things that wait behind the first one are told.
 
 
 def read_keys(document: Document) -> ProgramKeys:
@@ -118,17 +128,31 @@ def _check_shares(file: ProgramKeys, document: Document) -> None:
 
 
 def _first_refusal(error: ValidationError, document: Document, reader: _Reader) -> InvalidProgram:
-    """The first thing wrong with a file, and how many more there are.
+    """The first thing wrong with a file, and what to mend after it.
 
-    Keys that nobody reads come first: a misspelled key is also a missing one, and the spelling is what to mend.
+    Unknown keys come first: a misspelled key is also a missing one, and the spelling is what to mend.
     """
     found = [_refusal(detail, document, reader) for detail in error.errors(include_url=False, include_input=False)]
     found.sort(key=lambda refusal: (not isinstance(refusal, UnknownKey), refusal.where.line if refusal.where else 0))
-    first, others = found[0], len(found) - 1
+    first = found[0]
+    others = [each for each in found[1:] if not _is_misspelled(first, each)]
     if others:
-        plural = "problems wait" if others > 1 else "problem waits"
-        first.instead = f"{first.instead} ({others} more {plural} in this file)"
+        told = "; ".join(f"{_in_file(each)}: {each.what}" for each in others[:MOST_TOLD])
+        more = f"; and {len(others) - MOST_TOLD} more" if len(others) > MOST_TOLD else ""
+        first.instead = f"{first.instead}{'' if first.instead.endswith('?') else '.'} Then mend {told}{more}"
     return first
+
+
+def _in_file(refusal: InvalidProgram) -> Place:
+    """Where a refusal points in the file that was named already."""
+    return Place(None, refusal.where.line, refusal.where.key) if refusal.where is not None else Place()
+
+
+def _is_misspelled(unknown: InvalidProgram, missing: InvalidProgram) -> bool:
+    """Whether a key is missing because it was written as one that is unknown."""
+    if not (isinstance(unknown, UnknownKey) and isinstance(missing, MissingKey) and missing.where is not None):
+        return False
+    return f"'{str(missing.where.key).rpartition('.')[2]}'" in unknown.instead
 
 
 @dataclass(frozen=True)
@@ -145,18 +169,27 @@ def _refusal(detail: Any, document: Document, reader: _Reader) -> InvalidProgram
     context = detail.get("ctx", {})
     if kind in ("refused", "lacking"):
         key = (*key, *context["key"])
+    of_key = key[-1] == "[key]"  # what is wrong is a key that the file chose, and not its value
+    key = key[:-1] if of_key else key
     place = document.place(key)
     name = dotted(key[-1:]) if isinstance(key[-1], str) else dotted(key[-2:])
     if kind == "extra_forbidden":
         known = _keys_of(key[:-1], reader)
+        if key[-1] in LOSSES and reader.kind == "program":
+            return UnknownKey(
+                f"the key '{name}' is unknown",
+                why="nobody types a privacy loss: the plan derives it from what privacy and accuracy are worth",
+                instead="leave it out; a cap on it is largest_epsilon or largest_rho, under [limits]",
+                where=place,
+            )
         return UnknownKey(
-            f"nobody reads the key '{name}'",
+            f"the key '{name}' is unknown",
             why=f"{_table(key[:-1], reader)} has only the keys {', '.join(sorted(known))}",
             instead=did_you_mean(str(key[-1]), known, "leave it out; remarks stand behind a #", cutoff=0.5),
             where=place,
         )
     if kind == "missing":
-        why, instead = _reason(key, reader), _statement(name, reader)
+        why, instead = _reason(key, reader), _statement(key, document)
     elif kind in ("refused", "lacking"):
         why, instead = context["why"], context["instead"]
     elif kind == "literal_error":
@@ -167,7 +200,8 @@ def _refusal(detail: Any, document: Document, reader: _Reader) -> InvalidProgram
         )
     if kind in ("missing", "lacking"):
         return MissingKey(f"{_table(key[:-1], reader)} does not state '{name}'", why=why, instead=instead, where=place)
-    return InvalidValue(f"{name}{_shown(document.value(key))} cannot be used", why=why, instead=instead, where=place)
+    what = f"the key {name}" if of_key else f"{name}{_shown(document.value(key))}"
+    return InvalidValue(f"{what} cannot be used", why=why, instead=instead, where=place)
 
 
 def _as_written(key: KeyPath, document: Document) -> KeyPath:
@@ -182,10 +216,31 @@ def _table(key: KeyPath, reader: _Reader) -> str:
     return f"'{dotted(key)}'" if key else f"the {reader.kind} file"
 
 
-def _statement(name: str, reader: _Reader) -> str:
-    if name not in reader.root.model_fields:
-        return f"write {name} = …"
-    return "write at least one [[workload]] table" if name == "workload" else f"write a table [{name}]"
+def _statement(key: KeyPath, document: Document) -> str:
+    """What to write where a key is missing."""
+    name = dotted(key[-1:])
+    if len(key) == 1:
+        return "write at least one [[workload]] table" if name == "workload" else f"write a table [{name}]"
+    if name == "source":
+        return 'write source = "…": a publication, a survey, or who decided it'
+    return f"write {name} = {_expected_unit(key, document) if name == 'unit' else '…'}"
+
+
+def _expected_unit(key: KeyPath, document: Document) -> str:
+    """The unit of a number that lacks one, where the program says in what it is counted."""
+    unit = document.value(("population", "unit"))
+    money = document.value(("program", "currency")) or "USD"
+    counted = document.value((*key[:-2], "unit")) if "workload" in key else None
+    counts = counted or unit
+    squared = "" if document.value((*key[:-2], "loss")) == "absolute" else "^2"
+    if not isinstance(unit, str) or not isinstance(counts, str) or not unit.isalpha() or not counts.isalpha():
+        return "…"
+    units = {
+        "population_size": unit,
+        "mean_disclosure_cost": f"{money} per {unit} per epsilon",
+        "value_of_accuracy": f"{money} per {counts}{squared}",
+    }
+    return f'"{units[str(key[-2])]}"' if key[-2] in units else "…"
 
 
 def _shown(value: object) -> str:

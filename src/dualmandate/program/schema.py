@@ -535,26 +535,40 @@ Upper = Annotated[
 
 def _labels_of_levels(value: object) -> tuple[str, ...] | dict[str, str]:
     """Labels in the order of the levels, or by level."""
+    found = _labels(value)
+    if found is None:
+        why = "labels are texts, one for each level in their order, or by level"
+        raise refused(why, 'write ["0 to 17", "18 to 64"], or { R31 = "Region North" }')
+    return found
+
+
+def _labels_of_groups(value: object) -> tuple[str, ...] | dict[str, str]:
+    """The same of the groups of one grouping, under whose name they stand."""
+    found = _labels(value)
+    if found is None:
+        why = "labels stand under the grouping that they are of: a hierarchy may have several"
+        raise refused(why, 'write labels = { GROUPING = { group = "label", … } }')
+    return found
+
+
+def _labels(value: object) -> tuple[str, ...] | dict[str, str] | None:
     if isinstance(value, list) and value and all(isinstance(each, str) for each in value):
         return tuple(value)
     if isinstance(value, dict) and value and all(isinstance(each, str) for each in value.values()):
         return dict(value)
-    why = "labels are texts, one for each level in their order, or by level"
-    raise refused(why, 'write ["0 to 17", "18 to 64"], or { R31 = "Region North" }')
+    return None
 
 
-LabelsOfLevels = Annotated[
-    tuple[str, ...] | dict[str, str],
-    PlainValidator(_labels_of_levels),
-    WithJsonSchema(
-        {
-            "anyOf": [
-                {"type": "array", "minItems": 1, "items": {"type": "string", "minLength": 1}},
-                {"type": "object", "minProperties": 1, "additionalProperties": {"type": "string", "minLength": 1}},
-            ]
-        }
-    ),
-]
+_LABELS_SCHEMA = WithJsonSchema(
+    {
+        "anyOf": [
+            {"type": "array", "minItems": 1, "items": {"type": "string", "minLength": 1}},
+            {"type": "object", "minProperties": 1, "additionalProperties": {"type": "string", "minLength": 1}},
+        ]
+    }
+)
+LabelsOfLevels = Annotated[tuple[str, ...] | dict[str, str], PlainValidator(_labels_of_levels), _LABELS_SCHEMA]
+LabelsOfGroups = Annotated[tuple[str, ...] | dict[str, str], PlainValidator(_labels_of_groups), _LABELS_SCHEMA]
 
 
 def _language(value: object) -> str:
@@ -695,10 +709,10 @@ class HierarchyTable(KeyTable):
     """Columns of the attribute's code list, coarsest first."""
     groups: dict[str, Levels] | None = None
     """The levels of each group, where the hierarchy has one grouping of the hierarchy's own name."""
-    labels: dict[str, LabelsOfLevels] = {}
+    labels: dict[str, LabelsOfGroups] = {}
     """What readers are shown beside the groups of a grouping, as { state = { "24" = "Maryland" } }. A code list may
     have them in a column `state_label`."""
-    labels_in: dict[LanguageCode, dict[str, LabelsOfLevels]] = {}
+    labels_in: dict[LanguageCode, dict[str, LabelsOfGroups]] = {}
     """The same in other languages; columns `state_label_fr` of a code list."""
 
     @model_validator(mode="after")

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from fractions import Fraction
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -50,7 +51,9 @@ MOST_CODES = 20  # So many different whole numbers are codes; more are numbers.
 MOST_BINS, MOST_YEARS = 12, 40
 WIDEST_BINS = 250  # Whole numbers that spread further are amounts.
 NEARLY_ALL = 0.95  # So many values must be of one kind to make a column of that kind.
-MISSING = {"na", "n/a", "n.a.", "#n/a", "nan", "null", "nil", ".", "..", "-", "--", "?", "missing"}
+FEW_OF_A_CODE = 20  # A text that so few records share, among many others, names units or is finer than noise allows.
+MISSING = {"na", "n/a", "n.a.", "#n/a", "<na>", "nan", "nat", "null", "#null!", "nil", ".", "..", "-", "--", "?"}
+MISSING |= {"missing", "(blank)", "k.a.", "s/d"}
 AS_DAYS = "write them as 2024-12-31, in a column of texts, and draft again"
 ISO_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 OTHER_DATES = re.compile(r"[0-9]{1,4}[./-][0-9]{1,2}[./-][0-9]{1,4}(?:[ T][0-9:.Z+]+)?|[0-9-]{10}[ T][0-9:.Z+]+")
@@ -58,6 +61,9 @@ COMMA_NUMBER = re.compile(r"[+-]?[0-9]{1,3}(?:[. '][0-9]{3})*,[0-9]+|[+-]?[0-9]+
 _MONEY = "(?:[$€£¥]|EUR|USD|GBP|CHF|JPY)"
 _GROUPED = "(?:[0-9]{1,3}(?:[,.' \xa0][0-9]{3})+|[0-9]+)(?:[.,][0-9]+)?"
 SIGNED_NUMBER = re.compile(rf"[(+-]?(?:{_MONEY} ?)?[+-]?{_GROUPED}[ \xa0]?(?:{_MONEY}|%)?\)?")
+COMPACT_DAY = re.compile(r"(?:19|20)[0-9]{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])")
+NINES = re.compile(r"99+|-(?:[1-9]|77|88|99+)")  # codes among numbers that say why there is none
+RANGE = re.compile(r"[0-9]+ ?(?:[-–] ?[0-9]+|\+)")
 THOUSANDS = re.compile(r"[+-]?[0-9]{1,3}\.[0-9]{3}")
 WHOLE_NUMBER = re.compile(NUMBER)
 UNITS = "person|people|patient|customer|client|member|respondent|subject|employee|student|pupil|household|family|firm"
@@ -83,6 +89,8 @@ class ColumnDraft:
     upper: Fraction = Fraction(1)
     grid: Fraction = Fraction(1)
     identifies: bool = False  # whether it is likely to name units
+    beyond_is_missing: bool = False  # whether numbers beyond the bins are codes that say why there is none
+    fine: bool = False  # whether few records share each of many codes, which may name units
     records_of_one: int = 1  # about so many records have the same value, at most, doubled
     remarks: tuple[str, ...] = field(default=(), repr=False)  # for the curator alone
 
@@ -128,7 +136,10 @@ class SourceDraft:
 _WORDS: Mapping[str, Callable[[ColumnDraft], str]] = {
     "levels": lambda column: f"{len(column.levels)} levels",
     "days": lambda column: f"days from {column.levels[0]} to {column.levels[-1]}, by year and by month",
-    "bins": lambda column: f"whole numbers in {len(column.edges) - 1} bins",
+    "bins": lambda column: (
+        f"whole numbers in {len(column.edges) - 1} bins"
+        + "; likely codes for no number, far from the others, count as missing" * column.beyond_is_missing
+    ),
     "numbers": lambda column: (
         f"amounts between {float(column.lower):g} and {float(column.upper):g}, to {float(column.grid):g}"
     ),
@@ -158,11 +169,25 @@ def _delimiter(path: Path) -> str:
         text = None
     else:
         text = header
+    if line.startswith(b"PK\x03\x04"):
+        raise UnreadableSource(
+            f"'{path.name}' is no text, but an archive or a spreadsheet under another name",
+            why="a CSV file holds a record a line, as text",
+            instead='open it with what made it, and save the sheet as "CSV UTF-8"',
+        )
     if text is None:
+        letters = "utf-16" if line.startswith((b"\xff\xfe", b"\xfe\xff")) else "windows-1252"
         raise UnreadableSource(
             f"the first line of '{path.name}' is not UTF-8 text",
             why="columns are found by their names, and nobody can tell in which letters these are written",
-            instead=f"save it as UTF-8 from the spreadsheet, or: {_as_utf8(path)}",
+            instead=f"save it as UTF-8 from the spreadsheet, or: {_as_utf8(path, letters)}",
+        )
+    if "\r" in text:
+        new = path.with_name(f"{path.stem}-lines{path.suffix}")
+        raise UnreadableSource(
+            f"the lines of '{path.name}' end in carriage returns alone",
+            why="a record is a line, and a line ends in a line feed",
+            instead=f"write it anew: tr '\\r' '\\n' < {shlex.quote(str(path))} > {shlex.quote(str(new))}",
         )
     even = text.count('"') % 2 == 0  # a quote without its twin stands for itself
     outside = "".join(text.split('"')[::2]) if even else text
@@ -173,10 +198,10 @@ def _delimiter(path: Path) -> str:
     return delimiter
 
 
-def _as_utf8(path: Path) -> str:
+def _as_utf8(path: Path, letters: str) -> str:
     """The command that writes a file anew, in the letters that it is most likely written in."""
     new = path.with_name(f"{path.stem}-utf8{path.suffix}")
-    return f"iconv -f windows-1252 -t utf-8 {shlex.quote(str(path))} > {shlex.quote(str(new))}"
+    return f"iconv -f {letters} -t utf-8 {shlex.quote(str(path))} > {shlex.quote(str(new))}"
 
 
 def _check_names(source: str, names: Sequence[str]) -> None:
@@ -185,15 +210,15 @@ def _check_names(source: str, names: Sequence[str]) -> None:
     if not names or not all(folded):
         empty = folded.index("") + 1 if "" in folded else 1
         what, why = f"column {empty} of '{source}' has no name", "an attribute is found by the name of its column"
-    elif len(set(folded)) != len(folded):
-        twice = next(number for number, name in enumerate(folded) if name in folded[:number])
-        what = f"columns {folded.index(folded[twice]) + 1} and {twice + 1} of '{source}' have the same name"
-        why = "nobody can tell which of them is meant, small and capital letters being the same"
     elif any(WHOLE_NUMBER.fullmatch(name) or ISO_DATE.fullmatch(name) or name in MISSING for name in folded):
         what, why = (
             f"the first line of '{source}' looks like a record",
             "the names of the columns are meant to stand there",
         )
+    elif len(set(folded)) != len(folded):
+        twice = next(number for number, name in enumerate(folded) if name in folded[:number])
+        what = f"columns {folded.index(folded[twice]) + 1} and {twice + 1} of '{source}' have the same name"
+        why = "nobody can tell which of them is meant, small and capital letters being the same"
     elif any(not name.isprintable() for name in names):
         what, why = f"a column of '{source}' has a name that cannot be printed", "people have to write it in a program"
     else:
@@ -411,6 +436,10 @@ def _holds_numbers(column: _Column, values: Mapping[str, int] | None, present: i
         return False
     some = column.often if values is None else values
     words = {each for each in some if not _is_missing(each) and not WHOLE_NUMBER.fullmatch(each)}
+    if column.whole == column.numbers and any(
+        map(RANGE.fullmatch, words)
+    ):  # codes, as of industries, or ages up to 90+
+        return False
     return column.numbers >= NEARLY_ALL * present or len(words) <= FEW_WORDS
 
 
@@ -477,7 +506,9 @@ WRITTEN_OTHERWISE = (
 def _written_otherwise(column: _Column) -> str | None:
     """What the texts of a column are meant for, where a program cannot read them as they are written."""
     some = [each.strip() for each in column.often if not _is_missing(each)]
-    return next((why for form, why in WRITTEN_OTHERWISE if some and all(map(form.fullmatch, some))), None)
+    if not some or all(map(WHOLE_NUMBER.fullmatch, some)):  # written plainly: codes like 01012
+        return None
+    return next((why for form, why in WRITTEN_OTHERWISE if all(map(form.fullmatch, some))), None)
 
 
 def _without_levels(column: _Column, present: int) -> ColumnDraft:
@@ -495,8 +526,17 @@ def _numbers(
     if whole and (_names_units(column, present) or _counts_records(column, present)):
         return _identifier(column)
     listed = {each: records for each, records in (values or {}).items() if not _is_missing(each)}
-    if whole and 0 < len(listed) <= MOST_CODES:
+    if whole and 0 < len(listed) <= MOST_CODES and len(listed) < sum(listed.values()):
         return _levels(column, listed, made, present=present)
+    if whole and (listed or column.often) and all(map(COMPACT_DAY.fullmatch, listed or column.often)):
+        return ColumnDraft(column.name, why_not=f"left out: days or times that are written otherwise: {AS_DAYS}")
+    codes = _codes_for_none(listed) if whole else ()
+    if codes:
+        numbers = [each for each in listed if each not in codes and WHOLE_NUMBER.fullmatch(each)]
+        column = _without(column, {float(each): listed[each] for each in numbers})
+        lost = sum(listed[each] for each in codes)
+        words = f"likely codes that say why there is no number: {', '.join(codes)}, in {lost:,} records"
+        made = {**made, "remarks": (*made["remarks"], words)}
     odd = column.numbers < present or (column.kind in TEXTS and not all(map(WHOLE_NUMBER.fullmatch, listed)))
     some = [*listed] or [each for each in column.often if not _is_missing(each)]
     if column.kind in TEXTS and not whole and all(map(THOUSANDS.fullmatch, some)):
@@ -513,6 +553,8 @@ def _numbers(
     if low >= high:
         return ColumnDraft(column.name, why_not="left out: there is nothing to tell apart")
     if whole and column.largest - column.least <= WIDEST_BINS:
+        if codes:  # they lie outside every bin
+            made = {**made, "missing": made["missing"] or _free("not stated", values or {}), "beyond_is_missing": True}
         return ColumnDraft(column.name, "bins", edges=_edges(column.least, column.largest), **made)
     if max(abs(low), abs(high)) >= 1e15 or max(abs(low), abs(high)) < 1e-9:
         return ColumnDraft(column.name, why_not="left out: numbers too large or too small to add up")
@@ -522,6 +564,24 @@ def _numbers(
     lower = Fraction(0) if low >= 0 else -max(_rounded_up(-low), grid)
     upper = upper if high > 0 else Fraction(0)
     return ColumnDraft(column.name, "numbers", lower=lower, upper=upper, grid=grid, **made)
+
+
+def _codes_for_none(listed: Mapping[str, int]) -> tuple[str, ...]:
+    """Whole numbers like 999 or -9 far from all others: they are no ages, but reasons why there is none."""
+    codes = {each for each in listed if NINES.fullmatch(each)}
+    others = [float(each) for each in listed if each not in codes and WHOLE_NUMBER.fullmatch(each)]
+    if not others or min(others) < 0 or sum(each.startswith("-") for each in codes) > FEW_WORDS:
+        return ()
+    far = 2 * max(others)
+    return tuple(sorted((each for each in codes if float(each) < 0 or float(each) > far), key=float))
+
+
+def _without(column: _Column, counts: Mapping[float, int]) -> _Column:
+    """The column of some of its numbers."""
+    numbers, total = sorted(counts), sum(counts.values())
+    below = list(accumulate(counts[each] for each in numbers))
+    low, high = (next(n for n, upto in zip(numbers, below, strict=True) if upto >= q * total) for q in (0.01, 0.99))
+    return replace(column, least=numbers[0], largest=numbers[-1], low=low, high=high)
 
 
 def _counts_records(column: _Column, present: int) -> bool:
@@ -582,6 +642,7 @@ def _levels(column: _Column, values: Mapping[str, int], made: Mapping[str, Any],
         spellings={first: kept[first] for first in sorted(kept, key=_in_order)} if alike else {},
         missing=made["missing"] or (_free("not listed", values) if unlisted else None),
         unlisted=unlisted,
+        fine=len(kept) > 2 * MOST_CODES and listed < FEW_OF_A_CODE * len(kept),
         remarks=tuple(remarks),
     )
 

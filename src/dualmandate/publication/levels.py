@@ -17,12 +17,13 @@ _BIN = re.compile(r"\[(?P<low>[^,\[\]]+), (?P<high>[^,\[\]]+)(?P<end>[)\]])")
 
 
 def levels_meant(
-    column: str, levels: Sequence[str], typed: Levels, *, labels: Mapping[str, str] | None = None
+    column: str, levels: Sequence[str], typed: Levels, *, labels: Mapping[str, Sequence[str]] | None = None
 ) -> list[int]:
     """The places of the levels that are meant, each once: one, or those of a list.
 
-    A level is meant by its code, by its label (`labels` has that of each level), by a number that is its own, or by one
-    that falls into its bin. Capital letters count: `F` is not `f`, and the refusal says which one is there.
+    A level is meant by its code, by one of its labels (`labels` has those of each level, the program's own first), by a
+    number that is its own, or by one that falls into its bin. Capital letters count: `F` is not `f`, and the refusal
+    says which one is there.
     """
     several = isinstance(typed, Iterable) and not isinstance(typed, str | bytes | Mapping)
     asked = list(typed) if several else [typed]  # type: ignore[arg-type]
@@ -36,17 +37,18 @@ def levels_meant(
     return found
 
 
-def _place(column: str, levels: Sequence[str], typed: object, labels: Mapping[str, str]) -> int:
+def _place(column: str, levels: Sequence[str], typed: object, labels: Mapping[str, Sequence[str]]) -> int:
     words = typed if isinstance(typed, str) else str(typed)
     if isinstance(typed, str | Number) and not isinstance(typed, bool):
         if words in levels:
             return levels.index(words)
-        places = [levels.index(level) for level, label in labels.items() if label == words and level in levels]
-        places = places or _by_number(levels, typed)
+        called = {level: names for level, names in labels.items() if words in names and level in levels}
+        first = [levels.index(level) for level, names in called.items() if names[0] == words]
+        places = first or [levels.index(level) for level in called] or _by_number(levels, typed)
         if len(places) == 1:
             return places[0]
     there = f"its levels are {', '.join(levels[:12])}{', …' if len(levels) > 12 else ''}"
-    known = [*levels[:1000], *list(labels.values())[:1000]]
+    known = [*levels[:1000], *(name for names in list(labels.values())[:1000] for name in names)]
     alike = [name for name in known if name.casefold() == words.strip().casefold()]
     raise UnknownName(
         f"'{column}' has no level '{words}'" if isinstance(typed, str | Number) else f"'{column}' has no such level",

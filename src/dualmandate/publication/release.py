@@ -383,7 +383,7 @@ class Release:
             raise UnknownName(
                 f"the table '{table}' has no column '{unknown}'",
                 why=f"it is by {', '.join(found.columns) or 'nothing: it is one number'}",
-                instead="name its columns; one that is left out is summed",
+                instead=did_you_mean(unknown, found.columns, "name its columns; one that is left out is summed"),
             )
         chosen = [
             np.array(levels_meant(column, levels, where[column], labels=self._labels(table, column)), dtype=np.intp)
@@ -394,16 +394,21 @@ class Release:
         shape = tuple(len(levels) for levels in found.labels)
         return np.arange(len(found.estimates)).reshape(shape)[np.ix_(*chosen)].reshape(-1)
 
-    def _labels(self, table: str, column: str) -> dict[str, str]:
-        """What the levels of a column are called for readers, where its file says."""
+    def _labels(self, table: str, column: str) -> dict[str, list[str]]:
+        """What the levels of a column are called for readers, in each language, where its file says."""
         from pyarrow import parquet
 
         path = self._files_of(table)[0]
-        named = f"{column}_label"
-        if named not in parquet.read_schema(path).names:
+        columns = self.published(table).columns
+        named = [name for name in parquet.read_schema(path).names if _is_label(name, column, columns)]
+        if not named:
             return {}
-        pairs = parquet.read_table(path, columns=[column, named]).group_by([column, named]).aggregate([])
-        return dict(zip(pairs.column(column).to_pylist(), pairs.column(named).to_pylist(), strict=True))
+        rows = parquet.read_table(path, columns=[column, *named]).group_by([column, *named]).aggregate([])
+        names = zip(*(rows.column(name).to_pylist() for name in named), strict=True)
+        return {
+            level: [name for name in each if name is not None]
+            for level, each in zip(rows.column(column).to_pylist(), names, strict=True)
+        }
 
 
 @dataclass(frozen=True, eq=False)

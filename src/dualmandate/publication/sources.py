@@ -168,6 +168,8 @@ def source_file(path: Path | str) -> ParquetFile | CsvFile | StatisticalFile:
 
 def _made_readable(path: Path) -> str:
     """What to do with a file of another ending."""
+    if path.is_dir():
+        return "it is a folder: name a file in it"
     ending, here = path.suffix.lower(), shlex.quote(str(path))
     if ending in (".gz", ".zip", ".bz2", ".xz", ".zst"):
         unpacked = {".gz": "gunzip --keep", ".bz2": "bunzip2 --keep", ".xz": "unxz --keep", ".zst": "unzstd"}
@@ -532,6 +534,19 @@ def _parts(source: DatabaseTable) -> tuple[str | None, str]:
     return schema_name or None, name
 
 
+def _check_there(url: sqlalchemy.URL) -> None:
+    """Refuse a file of SQLite that is not there: reading it would make an empty one."""
+    if url.get_backend_name() != "sqlite" or not url.database or url.database.startswith((":memory:", "file:")):
+        return
+    if not Path(url.database).is_file():
+        raise UnreadableSource(
+            "the database of the source is not there",
+            why="there is no such file",
+            instead="check the name and the folder: sqlite:///people.sqlite lies in the current folder, and "
+            "sqlite:////srv/people.sqlite where its path says",
+        )
+
+
 def _engine(source: DatabaseTable) -> sqlalchemy.Engine:
     """An engine that puts no value into a message; refused where the URL is none, or its driver is missing."""
     import sqlalchemy as sql
@@ -541,6 +556,7 @@ def _engine(source: DatabaseTable) -> sqlalchemy.Engine:
         url = sql.make_url(address)
         if url.drivername == "postgresql":
             url = url.set(drivername="postgresql+psycopg")
+        _check_there(url)
         return sql.create_engine(url, hide_parameters=True, poolclass=sql.NullPool)
     except (sql.exc.ArgumentError, ModuleNotFoundError) as error:
         missing = isinstance(error, ModuleNotFoundError | sql.exc.NoSuchModuleError)
