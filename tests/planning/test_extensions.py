@@ -321,7 +321,15 @@ UNPAID = MARKETS.replace("1e9", "0")
 YEARLY = HORIZON + 'years_of_use = 3\nyearly_value = { value = 1, unit = "child", source = "assumed" }\n'
 
 
-@pytest.mark.parametrize("asked", [COLLECTION, RESPONSE, SECRET, UNPAID, YEARLY])
+READING = '[[readings]]\nreading = "of another"\nparameter = "mean_cost"\ntimes = 2\nsource = "assumed"\n'
+UNWORTHY = WORTH.replace('"USD"', '"child"')
+ERROR = EXISTING.replace('"child"', '"USD"')
+IN_CHILDREN = WORTH + DETAIL.replace('"USD"', '"child"')
+UNASKED = '[uncertainty]\nspread_of_answers = 1\nsource = "assumed"\n'
+ALIKE = '[social_choice]\nrules = ["nash"]\n'
+
+
+@pytest.mark.parametrize("asked", [COLLECTION, RESPONSE, SECRET, UNPAID, YEARLY, READING, UNASKED, ALIKE])
 def test_what_cannot_be_had_beside_a_plan_is_refused_before_the_search(
     title_i: Path, asked: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -332,6 +340,25 @@ def test_what_cannot_be_had_beside_a_plan_is_refused_before_the_search(
 
     monkeypatch.setattr(planning, "_with_best_bounds", searched)
     assert refused(title_i, asked).where is not None
+
+
+@pytest.mark.parametrize("stated", [ERROR, UNWORTHY, IN_CHILDREN])
+def test_amounts_of_a_table_in_another_unit_are_refused_before_the_search(
+    title_i: Path, stated: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(planning, "_with_best_bounds", lambda *_: pytest.fail("it was searched"))
+    assert isinstance(refused(title_i, in_workload=stated), IncompatibleUnits)
+
+
+@pytest.mark.parametrize("total", ['value = 0, unit = "USD"', 'value = 1, unit = "child"'])
+def test_a_public_total_of_nothing_is_refused_before_the_search(
+    title_i: Path, total: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(planning, "_with_best_bounds", lambda *_: pytest.fail("it was searched"))
+    text, named = title_i.read_text(encoding="utf-8"), "[program]\n"
+    stated = f'{named}public_total = {{ {total}, source = "drawn" }}\n'
+    title_i.write_text(text.replace(named, stated, 1), encoding="utf-8")
+    assert "public_total" in str(refused(title_i).where)
 
 
 def test_a_stated_error_that_moves_nothing_is_refused_before_the_search(

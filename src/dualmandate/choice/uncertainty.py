@@ -23,7 +23,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dualmandate.choice.beliefs import WIDEST, Beliefs
+from dualmandate.choice.beliefs import WIDEST, Beliefs, number_asked_for
 from dualmandate.choice.cost_grid import CostGrid
 from dualmandate.choice.optimum import Choice, Limits
 from dualmandate.choice.welfare import SocialWelfare
@@ -351,7 +351,7 @@ def survey_value(
     the value is that of perfect information about such a number (c/ε², linear cost: the share 1 − e^{−v/9} of what
     society loses). For any other beliefs, answers are laid out on a line and each updates the weights of the states.
     """
-    name = _parameter(known, parameter)
+    name = number_asked_for(known.beliefs.names, parameter)
     if not (isinstance(respondents, int) and respondents > 0 and math.isfinite(spread) and spread > 0):
         raise InvalidValue(
             f"a survey of {respondents} people whose answers have the spread {spread}",
@@ -413,19 +413,6 @@ def signal_value(known: UncertainChoice, likelihoods: ArrayLike) -> float:
             instead=f"state an array of shape (signals, {count}) whose columns sum to 1",
         )
     return _gained(known, (table * known.weights) @ known.beliefs.multiples)
-
-
-def _parameter(known: UncertainChoice, parameter: str | None) -> str:
-    names = known.beliefs.names
-    if parameter is None and len(names) != 1:
-        raise InvalidPreferences(
-            "the survey does not say which number it asks for",
-            why=f"uncertain are {', '.join(names) or 'whole scenarios'}",
-            instead="name one of them; for scenarios, use signal_value",
-        )
-    name = names[0] if parameter is None else parameter
-    known.beliefs.known(name)
-    return name
 
 
 def _conjugate(known: UncertainChoice, name: str, *, respondents: int, spread: float) -> float:

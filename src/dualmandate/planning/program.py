@@ -28,7 +28,7 @@ from dualmandate.planning.extensions import (
 )
 from dualmandate.planning.plan import Plan, TableConsequence, costliest, notes_on
 from dualmandate.planning.ratios import COVERAGE, ratio_consequences, with_ratios
-from dualmandate.planning.robustness import public_total_of, robustness_of
+from dualmandate.planning.robustness import check_robustness, public_total_of, robustness_of
 from dualmandate.planning.technology import Offered, Technology, TechnologyBuilder, combine, offered, used_at
 from dualmandate.planning.timing import Timing, timing_of
 from dualmandate.planning.uncertainty import check_uncertainty, estimates_of, social_choice_of, uncertainty_of
@@ -152,6 +152,7 @@ def make_plan(program: Program, remaining: Fraction | float | None, progress: Ca
     with program.document.at("population", "account"):
         limits = replace(program.limits, remaining=remaining)
     check_uncertainty(program)
+    check_robustness(program)
     check_extensions(program)
     program.clipping.check(program.welfare)
     program, found = _with_best_bounds(program, limits, progress)
