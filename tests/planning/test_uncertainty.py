@@ -281,6 +281,20 @@ def test_the_digest_covers_what_the_file_says_and_nothing_else(changed: Change) 
     }
 
 
+def test_where_a_limit_decides_the_best_loss_stands_at_it(changed: Change) -> None:
+    """Nothing lies above a limit, and nothing is lost where the choice is the best one whatever is true."""
+    plan = load(changed(UNCERTAIN, ("largest_epsilon = 10", "largest_epsilon = 0.5"))).plan()
+    words = " ".join(plan_words(plan).split())
+    assert "Given the errors that are stated, the best epsilon is at 0.5 (95 %)." in words
+    assert "Over what is stated of one number at a time, it stays at 0.5." in words
+    assert "the best epsilon would lie at 0.5 with probability 95 %. With" in words.replace(" - ", " ")
+    assert "With probability 95 % no other would have been better." in words
+    assert "as likely above" not in words
+    assert plan.uncertainty is not None
+    assert plan.uncertainty.known is not None
+    assert plan.uncertainty.known.value_of_perfect_information == 0
+
+
 def searched(told: str) -> None:
     raise AssertionError(f"it was searched before it was refused: {told}")
 

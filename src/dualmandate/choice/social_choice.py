@@ -332,6 +332,8 @@ def lindahl(profile: Profile) -> Lindahl:
     interior = best.bound_by == "preferences"
     if interior:  # a root finder leaves a trace of W'; it is spread over everybody
         charges = [charge - math.fsum(np.array(charges) * society.sizes) / society.sizes.sum() for charge in charges]
+        costs = [c.welfare.marginal_privacy_cost(epsilon) / c.size for c in society.citizens]
+        charges = [0.0 if abs(own) <= WORTH * cost else own for own, cost in zip(charges, costs, strict=True)]
     prices = tuple(
         LindahlPrice(c.name, charge, charge * epsilon, charge * epsilon * c.size, _demand(profile, i, charge, epsilon))
         for i, (c, charge) in enumerate(zip(society.citizens, charges, strict=True))

@@ -35,6 +35,8 @@ from dualmandate.population.wording import chosen_loss, money, number, percent
 
 SMALLEST_SHARE = 1e-4  # A share below this is said to be small, and not written out.
 LEVEL = 0.95
+HALF = 0.5
+ROUNDING = 1e-12  # A relative difference below this in what a loss costs is none.
 BINDING = 1e-6  # A corner binds whose regret is within this share of the worst.
 SCORE_STEP = 0.02  # What may come to be believed is laid out in this step of a standard normal.
 SIGNALS = 801  # A survey may give at least this many answers, spread over what can be expected.
@@ -85,8 +87,10 @@ class UncertainChoice:
 
     def span(self, level: float = LEVEL) -> str:
         """The interval in words; what has no upper bound is said to have none."""
-        low, high = self.interval(level)
-        return f"above {number(low)}" if math.isinf(high) else f"between {number(low)} and {number(high)}"
+        low, high = map(number, self.interval(level))
+        if math.isinf(self.interval(level)[1]):
+            return f"above {low}"
+        return f"at {low}" if low == high else f"between {low} and {high}"
 
     @property
     def at_limits(self) -> tuple[float, float]:
@@ -102,7 +106,8 @@ class UncertainChoice:
         at = self.choice.epsilon
         if epsilon is not None:
             at = self.cost_grid.inside(epsilon, f"the regret of {self.choice.privacy_measure} = {epsilon:g}")
-        return np.maximum(self._cost_at(at) - self.least_costs, 0.0)
+        costs = self._cost_at(at)
+        return np.where(costs - self.least_costs > ROUNDING * costs, costs - self.least_costs, 0.0)
 
     def regret_quantile(self, probability: float, epsilon: float | None = None) -> float:
         """What regret stays below with a probability, USD."""
@@ -114,7 +119,8 @@ class UncertainChoice:
 
         E[max W] − max E[W]. Source: Raiffa and Schlaifer 1961 [RS61].
         """
-        return max(self.expected_cost - float(self.weights @ self.least_costs), 0.0)
+        gained = self.expected_cost - float(self.weights @ self.least_costs)
+        return gained if gained > ROUNDING * self.expected_cost else 0.0
 
     @cached_property
     def expected_cost(self) -> float:
@@ -145,12 +151,14 @@ class UncertainChoice:
     def explain(self) -> str:
         """The distribution and what it means, in sentences."""
         name, chosen = self.choice.privacy_measure, float(self.choice.loss)
+        below, above = self.at_limits
+        # Where it stands at a limit more often than not, nothing lies beyond.
+        middle = f", and as likely above {number(self.median)} as below" if max(below, above) < HALF else ""
         lines = [
             f"Preferences are not known exactly. Expected welfare is highest at {name} = {chosen_loss(chosen)}.",
-            f"If preferences were known, the best {name} would lie {self.span()} with probability {percent(LEVEL)}, "
-            f"and as likely above {number(self.median)} as below.",
+            f"If preferences were known, the best {name} would lie {self.span()} with probability {percent(LEVEL)}"
+            f"{middle}.",
         ]
-        below, above = self.at_limits
         if above > 0 and self.cost_grid.bounds.highest is None:
             bound = "It has no upper bound: with" if math.isinf(self.interval()[1]) else "With"
             lines.append(
@@ -168,9 +176,10 @@ class UncertainChoice:
             f"Not knowing costs {money(self.value_of_perfect_information, self.choice.currency)} in expectation, "
             f"{share_in_words(share)} of what society loses: no survey is worth more to this decision."
         )
+        regret = money(self.regret_quantile(0.95), self.choice.currency)
+        more = f"With probability 5 % the choice costs more than {regret} against the best."
         lines.append(
-            "With probability 5 % the choice costs more than "
-            f"{money(self.regret_quantile(0.95), self.choice.currency)} against the best."
+            more if self.regret_quantile(0.95) > 0 else "With probability 95 % no other would have been better."
         )
         return "\n".join(lines)
 

@@ -118,8 +118,9 @@ class Robustness:
             some = [end for end in ends if end is not None]
             none = " or there is none" if len(some) < len(ends) else ""
             if some:
-                span = f"between {chosen_loss(min(some))} and {chosen_loss(max(some))}{none}"
-                yield f"Over what is stated of one number at a time, it is {span}."
+                low, high = chosen_loss(min(some)), chosen_loss(max(some))
+                span = f"it stays at {low}" if low == high else f"it is between {low} and {high}"
+                yield f"Over what is stated of one number at a time, {span}{none}."
         read = [float(row.choice.loss) for row in self.readings if row.choice is not None]
         if read:
             low, high = chosen_loss(min(read)), chosen_loss(max(read))

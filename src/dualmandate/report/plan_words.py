@@ -303,15 +303,12 @@ def _saving(plan: Plan) -> Iterator[str]:
         saved = f"{_money(plan, abs(saving.saved))} of errors ({percent(share)}) are {verb}"
         yield f"{saved} against {plain}{whose}."
         if alone is not None and saving.welfare_gained is not None:
-            off = (
-                f"{_money(plan, abs(saving.welfare_gained))} {'worse' if saving.welfare_gained >= 0 else 'better'} off"
-            )
             chosen = f"{privacy_measure} = {chosen_loss(float(alone.loss))}{_typical(alone)}"
-            yield f"That would choose {chosen}, and leave society {off}."
+            yield f"That would choose {chosen}, and leave society {_left(plan, saving.naive, saving.welfare_gained)}."
         if saving.by_value is not None and saving.by_value.choice is not None:
             loss, gained = float(saving.by_value.choice.loss), saving.welfare_gained_by_value or 0.0
             chosen = f"In shares by value, by hand too, it would choose {privacy_measure} = {chosen_loss(loss)}"
-            yield f"{chosen}, and leave society {_money(plan, abs(gained))} {'worse' if gained >= 0 else 'better'} off."
+            yield f"{chosen}, and leave society {_left(plan, saving.by_value, gained)}."
     if least and saving.limit is not None and not _at_the_limit(plan):
         times = f"Errors cost at most {number(used / least, 3)} times the least possible"
         valid = saving.limit.bound.valid_for
@@ -322,6 +319,14 @@ def _saving(plan: Plan) -> Iterator[str]:
                 f"Privacy and errors together cost society at most {times} times the least possible, "
                 f"{_money(plan, saving.least_lost)}, whatever is measured and at whatever {privacy_measure}."
             )
+
+
+def _left(plan: Plan, rival: Comparison, gained: float) -> str:
+    """How much worse off society would be with a rival; better off perhaps with one that nobody can publish."""
+    if gained >= 0:
+        return f"{_money(plan, gained)} worse off"
+    drawn = f", but {rival.noise.capitalize()} noise is a study: it is not drawn exactly" if rival.study else ""
+    return f"{_money(plan, -gained)} better off{drawn}"
 
 
 def _typical(alone: Choice) -> str:
@@ -632,8 +637,8 @@ def _offering(plan: Plan) -> Iterator[str]:
             f"Published by themselves, those that do would take {offering.privacy_measure} = "
             f"{number(offering.epsilon)} in all and leave society {_money(plan, offering.net)} better off."
         )
-    else:
-        yield "No table is worth its price."
+    elif len(offering.verdicts) > 1:
+        yield "None of them is worth its price."
     yield "This is advice: the plan above is for all tables as stated."
     if not offering.exact:
         yield f"Not every combination could be looked at; none gains more than {_money(plan, offering.bound)}."
