@@ -156,6 +156,9 @@ def test_a_floor_beyond_the_peak_is_refused(title_i: Path) -> None:
     floor = "fitness_for_use = { largest_root_mean_squared_error = 1 }\n"
     refusal = refused(title_i, PARTICIPATION, in_workload=TOTAL + floor)
     assert isinstance(refusal, ConflictingLimits)
+    assert refusal.where is not None
+    assert refusal.where.key == "workload[0].fitness_for_use"
+    assert refusal.where.line is not None
 
 
 def test_existing_errors_are_reported_and_move_nothing(title_i: Path) -> None:

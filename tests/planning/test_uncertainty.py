@@ -295,6 +295,14 @@ def test_where_a_limit_decides_the_best_loss_stands_at_it(changed: Change) -> No
     assert plan.uncertainty.known.value_of_perfect_information == 0
 
 
+def test_where_a_limit_decides_over_a_range_nothing_is_regretted(changed: Change) -> None:
+    plan = load(changed(RANGE, ("largest_epsilon = 10", "largest_epsilon = 0.5"))).plan()
+    words = " ".join(plan_words(plan).split())
+    assert "Whatever the preferences in the set, epsilon = 0.5 is the best choice for them." in words
+    assert "regret is largest" not in words
+    assert "Counted as a share of what is lost" not in words
+
+
 def searched(told: str) -> None:
     raise AssertionError(f"it was searched before it was refused: {told}")
 

@@ -147,7 +147,7 @@ class Limits:
                 if left <= 0:
                     off = quantity(limit, value.unit)
                     raise ConflictingLimits(
-                        f"no privacy loss makes table '{table}' fit for use",
+                        unfit_words(table),
                         why=f"what clipping leaves out of its numbers is typically more than {off} already",
                         instead="raise the bound of what it adds up, or allow larger errors in this table",
                     )
@@ -165,6 +165,11 @@ def exact(limit: float | Fraction) -> Fraction:
     return limit if isinstance(limit, Fraction) else Fraction(repr(float(limit)))
 
 
+def unfit_words(table: str) -> str:
+    """What is refused where no loss is enough for a table."""
+    return f"no privacy loss makes table '{table}' fit for use"
+
+
 def _smallest_loss(frontier: Frontier, table: str, *, mean_squared_error: float) -> float | None:
     """The loss at which a table's mean squared error falls to a limit; None where every loss satisfies it."""
     count = frontier.query_counts[table]
@@ -175,7 +180,7 @@ def _smallest_loss(frontier: Frontier, table: str, *, mean_squared_error: float)
     needed = loss_where(mean, mean_squared_error, within=(SMALLEST_LOSS, LARGEST_LOSS))
     if math.isinf(needed):
         raise ConflictingLimits(
-            f"no privacy loss makes table '{table}' fit for use",
+            unfit_words(table),
             why=f"its root mean squared error stays above {math.sqrt(mean_squared_error):g}",
             instead="allow larger errors in this table, or choose another mechanism",
         )

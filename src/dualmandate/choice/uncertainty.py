@@ -274,6 +274,9 @@ class RobustChoice:
         size = most if self.relative else f"at most {money(self.regret, self.currency)}"
         low = min(self.corners, key=lambda corner: corner.epsilon)
         high = max(self.corners, key=lambda corner: corner.epsilon)
+        if self.regret == 0:
+            best = f"{self.privacy_measure} = {chosen_loss(self.epsilon)}"
+            return f"Whatever the preferences in the set, {best} is the best choice for them."
         lines = [
             f"Whatever the preferences in the set, {self.privacy_measure} = {chosen_loss(self.epsilon)} costs "
             f"society {size} "
@@ -310,7 +313,8 @@ def minimax_regret(
         return largest
 
     chosen = land.lowest_worst(worst)
-    regrets = (land.costs(np.array([chosen]))[0] @ beliefs.multiples.T - least) / scale
+    gap = land.costs(np.array([chosen]))[0] @ beliefs.multiples.T - least
+    regrets = np.where(gap > ROUNDING * least, gap, 0.0) / scale
     most = float(regrets.max())
     states = [()] * len(least) if beliefs.values is None else beliefs.values.tolist()  # a scenario has no numbers
     binding = regrets >= most * (1 - BINDING)

@@ -14,6 +14,8 @@ from pathlib import Path
 
 from dualmandate.choice import Choice, Limits, SocialWelfare, choose, regret_curve
 from dualmandate.choice.estimates import JointEstimates
+from dualmandate.choice.optimum import unfit_words
+from dualmandate.errors import ConflictingLimits, Place
 from dualmandate.frontier import Frontier, Measure, priced
 from dualmandate.mechanism.rows import DecidedAnswers
 from dualmandate.mechanism.technologies import TABLES
@@ -127,7 +129,12 @@ def _searched(
         frontier = combine(mechanism.noise, offer.technologies, welfare)
     progress("choosing the privacy loss")
     with document.at("limits" if document.value(("limits",)) else "preferences"):
-        return _Searched(workshop, offer, frontier, choose(frontier, welfare, limits))
+        try:
+            return _Searched(workshop, offer, frontier, choose(frontier, welfare, limits))
+        except ConflictingLimits as refusal:
+            unfit = [n for n, asked in enumerate(program.file.workload) if unfit_words(asked.name) == refusal.what]
+            place = document.place(("workload", unfit[0], "fitness_for_use")) if unfit else Place()
+            raise refusal.at(place) from None
 
 
 def _with_best_bounds(program: Program, limits: Limits, progress: Callable[[str], None]) -> tuple[Program, _Searched]:

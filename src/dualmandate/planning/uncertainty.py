@@ -103,7 +103,7 @@ class Uncertainty:
                 yield f"At {cost} a person it pays best to ask {size:,} people: that is worth {value}."
         if self.robust is not None:
             yield from self.robust.explain().splitlines()
-        if self.relative is not None:
+        if self.relative is not None and self.relative.regret > 0:
             yield (
                 f"Counted as a share of what is lost at best, {self.relative.privacy_measure} = "
                 f"{chosen_loss(self.relative.epsilon)} has the least worst regret: "
