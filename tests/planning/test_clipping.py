@@ -519,3 +519,21 @@ def test_a_bias_has_no_part_in_a_worst_error_and_no_bound_is_chosen_by_it(tmp_pa
         load(written(tmp_path, ("upper = 100000", 'upper = "best"'), WORST)).plan()
     assert refused.value.where is not None
     assert refused.value.where.key == "workload[0].loss"
+
+
+COUNTED = ('sum_of = "cost"\nunit   = "USD"\n', ""), ("USD per USD^2", "USD per person^2")
+NAMED = (('unit            = "person"\n', 'unit            = "person"\nidentifier = "id"\n'),)
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"), [(COUNTED, "no table adds all of it up"), (NAMED, "drops records of which nothing is stated")]
+)
+def test_a_bound_that_cannot_be_chosen_is_refused_before_the_search(
+    tmp_path: Path, changes: tuple[tuple[str, str], ...], why: str
+) -> None:
+    path = written(tmp_path, BEST, *changes)
+    with pytest.raises(Refusal, match="the bound of 'cost' cannot be chosen") as refused:
+        load(path).plan(progress=lambda told: pytest.fail(f"it was searched: {told}"))
+    assert why in refused.value.why
+    assert refused.value.where is not None
+    assert refused.value.where.key == "population.attributes.cost.upper"

@@ -301,7 +301,9 @@ def _saving(plan: Plan) -> Iterator[str]:
         whose = ", the paper's technology (a study)" if saving.naive.study else ""
         whose = ", what is done by hand" if len(plan.tables) > 1 else whose
         saved = f"{_money(plan, abs(saving.saved))} of errors ({percent(share)}) are {verb}"
-        yield f"{saved} against {plain}{whose}."
+        unfit = alone is not None and alone.bound_by == "fitness for use" and alone.loss > plan.loss
+        but = f", which at this {privacy_measure} does not leave every table fit for use" if unfit else ""
+        yield f"{saved} against {plain}{whose}{but}."
         if alone is not None and saving.welfare_gained is not None:
             chosen = f"{privacy_measure} = {chosen_loss(float(alone.loss))}{_typical(alone)}"
             yield f"That would choose {chosen}, and leave society {_left(plan, saving.naive, saving.welfare_gained)}."
