@@ -294,6 +294,16 @@ def test_the_best_bound_is_as_planned_in_simulated_releases(tmp_path: Path) -> N
     assert planned[bound] == min(planned.values())
 
 
+def test_a_bound_at_the_end_of_those_compared_is_not_called_the_best_there_is(tmp_path: Path) -> None:
+    few = (*BEST, "grid = 100", "grid = 100, bounds = [1000, 2000]")
+    plan = load(written(tmp_path, few[:2], few[2:])).plan()
+    [curve] = plan.extensions.clipping
+    assert (curve.bound, curve.at_the_end) == (2000, "largest")
+    words = " ".join(plan_words(plan).split())
+    assert "no other that was compared costs less; it is the largest of them, and a larger one may cost less" in words
+    assert ", the largest that was compared: a number is then" in clipping(curve, "USD").title
+
+
 def test_no_other_bound_leaves_society_better_off(tmp_path: Path) -> None:
     """Brute force: every bound that is compared, stated and planned by itself."""
     plan = load(written(tmp_path / "best", BEST)).plan()

@@ -100,6 +100,16 @@ class BoundCurve:
         known = [row for row in self.rows if row.bias is not None]
         return min(known, key=lambda row: row.cost, default=None)
 
+    @property
+    def at_the_end(self) -> str:
+        """Which end of all compared the recommended bound is, "largest" or "smallest": others may do better."""
+        best = self.recommended
+        if best is None or len(self.rows) == 1:
+            return ""
+        if best is self.rows[-1] and best.bias:
+            return "largest"
+        return "smallest" if best is self.rows[0] and best.noise > 0 and best.bound > 1 else ""
+
 
 @dataclass(frozen=True, eq=False)
 class Clipping:

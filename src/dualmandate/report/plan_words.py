@@ -617,7 +617,10 @@ def _clipping(plan: Plan) -> Iterator[str]:
                 f"{quantity(best.both, unit)}. It is recommended: {key}."
             )
         elif best is not None:
-            yield f"{'The plan chose this bound: at' if curve.chosen else 'At'} this loss no other costs less."
+            end, further = curve.at_the_end, {"largest": "larger", "smallest": "smaller"}
+            beyond = f"; it is the {end} of them, and a {further[end]} one may cost less still" if end else ""
+            chose = "The plan chose this bound: at" if curve.chosen else "At"
+            yield f"{chose} this loss no other that was compared costs less{beyond}."
         if best is not None and curve.assumed:
             yield f"Records are taken to spread evenly over {', '.join(curve.assumed)}, because nothing else is stated."
 
