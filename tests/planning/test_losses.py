@@ -120,6 +120,11 @@ def test_what_is_done_by_hand_with_noise_that_is_not_drawn_is_marked_where_it_do
     words = " ".join(plan_words(replace(plan, saving=replace(plan.saving, by_value=better))).split())
     assert "better off, but Laplace noise is a study: it is not drawn exactly." in words
     assert "is a study: it is not drawn" not in " ".join(plan_words(plan).split())
+    hand = plan.saving.naive
+    assert hand.choice is not None
+    unfit = replace(hand, choice=replace(hand.choice, epsilon=9.0, bound_by="fitness for use"))
+    words = " ".join(plan_words(replace(plan, saving=replace(plan.saving, naive=unfit))).split())
+    assert "done by hand, which at this epsilon does not leave every table fit for use." in words
 
 
 def test_a_rule_of_thumb_that_gives_a_table_nothing_is_no_rival(tmp_path: Path) -> None:

@@ -301,7 +301,7 @@ def _saving(plan: Plan) -> Iterator[str]:
         whose = ", the paper's technology (a study)" if saving.naive.study else ""
         whose = ", what is done by hand" if len(plan.tables) > 1 else whose
         saved = f"{_money(plan, abs(saving.saved))} of errors ({percent(share)}) are {verb}"
-        unfit = alone is not None and alone.bound_by == "fitness for use" and alone.loss > plan.loss
+        unfit = alone is not None and alone.bound_by == "fitness for use" and alone.epsilon > plan.choice.epsilon
         but = f", which at this {privacy_measure} does not leave every table fit for use" if unfit else ""
         yield f"{saved} against {plain}{whose}{but}."
         if alone is not None and saving.welfare_gained is not None:
