@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import mpmath
@@ -499,6 +500,33 @@ def test_where_errors_and_costs_are_convex_no_grid_is_searched(
             anyway.setattr(Frontier, "convex_from", math.inf)
             assert choose(frontier, welfare).epsilon == pytest.approx(found.epsilon, rel=1e-12)
     assert not title_i.welfare(BoundedCost(title_i.cost)).convex
+
+
+@dataclass(frozen=True)
+class RoundedTails:
+    """What numbers cost that are nearly all off by too much: flat, but for what rounding makes of its slope."""
+
+    amount: float = 7099.3
+    least = 0.0
+    table = None
+    privacy_measure = None
+
+    def at(self, _frontier: Frontier, _loss: float, /) -> float:
+        return self.amount
+
+    def slope(self, _frontier: Frontier, loss: float, /) -> float:
+        return -1e9 if loss < 4.7e-25 else -1.0
+
+    def scaled(self, factor: float) -> RoundedTails:
+        return replace(self, amount=factor * self.amount)
+
+
+def test_an_optimum_that_rounding_alone_makes_is_none(power_frontier: type[PowerFrontier]) -> None:
+    """Two tables with tail loss, measured apart, which no release serves: the plan chose epsilon = 4.7e-25."""
+    people = (PopulationGroup("all", 1e7, LinearCost(17.23)),)
+    welfare = SocialWelfare(people, (), other_losses=(RoundedTails(),))
+    with pytest.raises(NoOptimum, match="no epsilon is worth its cost"):
+        choose(power_frontier({"t": 1.0}), welfare)
 
 
 def test_misses_of_summed_noise_are_not_convex_so_a_grid_is_searched(title_i: TitleI) -> None:

@@ -158,6 +158,14 @@ def test_lindahl_prices(three: Profile) -> None:
     assert "three: each member receives USD 12.83 per unit of loss." in str(found)
 
 
+def test_people_who_are_alike_pay_each_other_nothing(power_frontier: type[PowerFrontier]) -> None:
+    groups = tuple(PopulationGroup(name, size, LinearCost(0.7)) for name, size in (("few", 4e6), ("many", 6e6)))
+    society = Society.of(SocialWelfare(groups, (TableValue("t", 3e5),)))
+    found = lindahl(profile(power_frontier({"t": 1.0}), society))
+    assert [price.charge for price in found.prices] == [0, 0]
+    assert "many: each member pays USD 0 per unit of loss." in str(found)
+
+
 def test_clarke_taxes(three: Profile) -> None:
     found = clarke_taxes(three)
     assert [tax.epsilon_without for tax in found] == pytest.approx([0.605707, 0.837884, 1.493802], abs=5e-7)

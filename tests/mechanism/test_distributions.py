@@ -154,3 +154,8 @@ def test_the_words_and_currencies() -> None:
     assert [str(law.privacy_measure) for law in LAWS[:4]] == ["epsilon", "epsilon", "epsilon", "rho"]
     assert [law.at(1.0).discrete for law in LAWS[:4]] == [False, True, False, True]
     assert [law.needs_whole_numbers for law in LAWS[:4]] == [False, True, True, True]
+
+
+def test_the_reach_of_noise_that_is_wider_than_floats_tell_apart_is_found_at_once() -> None:
+    """At such a rate no single step moves a probability: stepping to the exact one took for ever."""
+    assert GEOMETRIC.at(1e-32).reach(0.05) == pytest.approx(math.log(20) * 1e32, rel=1e-9)

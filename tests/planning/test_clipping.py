@@ -294,6 +294,17 @@ def test_the_best_bound_is_as_planned_in_simulated_releases(tmp_path: Path) -> N
     assert planned[bound] == min(planned.values())
 
 
+def test_a_bound_at_the_end_of_those_compared_is_not_called_the_best_there_is(tmp_path: Path) -> None:
+    few = (*BEST, "grid = 100", "grid = 100, bounds = [1000, 2000]")
+    plan = load(written(tmp_path, few[:2], few[2:])).plan()
+    [curve] = plan.extensions.clipping
+    assert float(curve.bound) == 2000
+    assert curve.at_the_end == "largest"
+    words = " ".join(plan_words(plan).split())
+    assert "no other that was compared costs less; it is the largest of them, and a larger one may cost less" in words
+    assert ", the largest that was compared: a number is then" in clipping(curve, "USD").title
+
+
 def test_no_other_bound_leaves_society_better_off(tmp_path: Path) -> None:
     """Brute force: every bound that is compared, stated and planned by itself."""
     plan = load(written(tmp_path / "best", BEST)).plan()
@@ -519,3 +530,21 @@ def test_a_bias_has_no_part_in_a_worst_error_and_no_bound_is_chosen_by_it(tmp_pa
         load(written(tmp_path, ("upper = 100000", 'upper = "best"'), WORST)).plan()
     assert refused.value.where is not None
     assert refused.value.where.key == "workload[0].loss"
+
+
+COUNTED = ('sum_of = "cost"\nunit   = "USD"\n', ""), ("USD per USD^2", "USD per person^2")
+NAMED = (('unit            = "person"\n', 'unit            = "person"\nidentifier = "id"\n'),)
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"), [(COUNTED, "no table adds all of it up"), (NAMED, "drops records of which nothing is stated")]
+)
+def test_a_bound_that_cannot_be_chosen_is_refused_before_the_search(
+    tmp_path: Path, changes: tuple[tuple[str, str], ...], why: str
+) -> None:
+    path = written(tmp_path, BEST, *changes)
+    with pytest.raises(Refusal, match="the bound of 'cost' cannot be chosen") as refused:
+        load(path).plan(progress=lambda told: pytest.fail(f"it was searched: {told}"))
+    assert why in refused.value.why
+    assert refused.value.where is not None
+    assert refused.value.where.key == "population.attributes.cost.upper"

@@ -156,6 +156,9 @@ def test_a_floor_beyond_the_peak_is_refused(title_i: Path) -> None:
     floor = "fitness_for_use = { largest_root_mean_squared_error = 1 }\n"
     refusal = refused(title_i, PARTICIPATION, in_workload=TOTAL + floor)
     assert isinstance(refusal, ConflictingLimits)
+    assert refusal.where is not None
+    assert refusal.where.key == "workload[0].fitness_for_use"
+    assert refusal.where.line is not None
 
 
 def test_existing_errors_are_reported_and_move_nothing(title_i: Path) -> None:
@@ -192,7 +195,8 @@ def test_a_table_worth_less_than_its_price_is_advised_against_but_stays(title_i:
     assert not offering.published
     words = " ".join(plan_words(plan).split())
     assert "does not earn its place" in words
-    assert "No table is worth its price." in words
+    assert "Published by themselves" not in words
+    assert "worth its price" not in words  # of one table it has been said, and of others it is not known
     assert "epsilon = 0 in all" not in words
     assert plan.choice.epsilon == pytest.approx(2.527644, abs=1e-6)
 
@@ -321,7 +325,15 @@ UNPAID = MARKETS.replace("1e9", "0")
 YEARLY = HORIZON + 'years_of_use = 3\nyearly_value = { value = 1, unit = "child", source = "assumed" }\n'
 
 
-@pytest.mark.parametrize("asked", [COLLECTION, RESPONSE, SECRET, UNPAID, YEARLY])
+READING = '[[readings]]\nreading = "of another"\nparameter = "mean_cost"\ntimes = 2\nsource = "assumed"\n'
+UNWORTHY = WORTH.replace('"USD"', '"child"')
+ERROR = EXISTING.replace('"child"', '"USD"')
+IN_CHILDREN = WORTH + DETAIL.replace('"USD"', '"child"')
+UNASKED = '[uncertainty]\nspread_of_answers = 1\nsource = "assumed"\n'
+ALIKE = '[social_choice]\nrules = ["nash"]\n'
+
+
+@pytest.mark.parametrize("asked", [COLLECTION, RESPONSE, SECRET, UNPAID, YEARLY, READING, UNASKED, ALIKE])
 def test_what_cannot_be_had_beside_a_plan_is_refused_before_the_search(
     title_i: Path, asked: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -332,6 +344,25 @@ def test_what_cannot_be_had_beside_a_plan_is_refused_before_the_search(
 
     monkeypatch.setattr(planning, "_with_best_bounds", searched)
     assert refused(title_i, asked).where is not None
+
+
+@pytest.mark.parametrize("stated", [ERROR, UNWORTHY, IN_CHILDREN])
+def test_amounts_of_a_table_in_another_unit_are_refused_before_the_search(
+    title_i: Path, stated: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(planning, "_with_best_bounds", lambda *_: pytest.fail("it was searched"))
+    assert isinstance(refused(title_i, in_workload=stated), IncompatibleUnits)
+
+
+@pytest.mark.parametrize("total", ['value = 0, unit = "USD"', 'value = 1, unit = "child"'])
+def test_a_public_total_of_nothing_is_refused_before_the_search(
+    title_i: Path, total: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(planning, "_with_best_bounds", lambda *_: pytest.fail("it was searched"))
+    text, named = title_i.read_text(encoding="utf-8"), "[program]\n"
+    stated = f'{named}public_total = {{ {total}, source = "drawn" }}\n'
+    title_i.write_text(text.replace(named, stated, 1), encoding="utf-8")
+    assert "public_total" in str(refused(title_i).where)
 
 
 def test_a_stated_error_that_moves_nothing_is_refused_before_the_search(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import jsonschema
@@ -106,6 +107,34 @@ def test_worst_case_loss_prices_alpha_and_stands_beside_multiplicative_weights(t
     share = private_multiplicative_weights(1e5, 4, 4, failure_probability=1e-10, miss_probability=0.05)
     assert row["multiplicative_weights"][0]["worst_error"] == pytest.approx(1e5 * share.error(float(plan.loss.amount)))
     assert "no number of 'people' is off by more than 4.671 people" in " ".join(plan_words(plan).split())
+
+
+def test_what_is_done_by_hand_with_noise_that_is_not_drawn_is_marked_where_it_does_better(tmp_path: Path) -> None:
+    """The worst error of whole-number noise is priced up to a step above it: Laplace noise may then look better."""
+    other = '[[workload]]\nname = "all people"\n' + SQUARED
+    plan = planned(tmp_path, SQUARED + other, 'geometric"\nmeasured = "apart')
+    row = plan.saving.by_value
+    assert row is not None
+    assert row.choice is not None
+    better = replace(row, choice=replace(row.choice, welfare=plan.choice.welfare / 2))
+    words = " ".join(plan_words(replace(plan, saving=replace(plan.saving, by_value=better))).split())
+    assert "better off, but Laplace noise is a study: it is not drawn exactly." in words
+    assert "is a study: it is not drawn" not in " ".join(plan_words(plan).split())
+    hand = plan.saving.naive
+    assert hand.choice is not None
+    unfit = replace(hand, choice=replace(hand.choice, epsilon=9.0, bound_by="fitness for use"))
+    words = " ".join(plan_words(replace(plan, saving=replace(plan.saving, naive=unfit))).split())
+    assert "done by hand, which at this epsilon does not leave every table fit for use." in words
+
+
+def test_a_rule_of_thumb_that_gives_a_table_nothing_is_no_rival(tmp_path: Path) -> None:
+    """A tail is next to nothing at rho = 1, where shares by value are weighed."""
+    other = '[[workload]]\nname = "all people"\n' + TAIL.replace("5", "90", 1) + value(900)
+    plan = planned(tmp_path, SQUARED + other, 'gaussian"\nfailure_probability = 1e-6\nmeasured = "apart')
+    row = plan.saving.by_value
+    assert row is not None
+    assert row.choice is None
+    assert "the rule of thumb has no share for 'all people': its errors cost next to nothing at rho = 1" in row.why
 
 
 def test_relative_loss_is_squared_loss_per_what_is_expected(tmp_path: Path) -> None:

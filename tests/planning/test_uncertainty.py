@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -280,9 +281,36 @@ def test_the_digest_covers_what_the_file_says_and_nothing_else(changed: Change) 
     }
 
 
-def refusal_of(path: Path) -> Refusal:
+def test_where_a_limit_decides_the_best_loss_stands_at_it(changed: Change) -> None:
+    """Nothing lies above a limit, and nothing is lost where the choice is the best one whatever is true."""
+    plan = load(changed(UNCERTAIN, ("largest_epsilon = 10", "largest_epsilon = 0.5"))).plan()
+    words = " ".join(plan_words(plan).split())
+    assert "Given the errors that are stated, the best epsilon is at 0.5 (95 %)." in words
+    assert "Over what is stated of one number at a time, it stays at 0.5." in words
+    assert "the best epsilon would lie at 0.5 with probability 95 %. With" in words.replace(" - ", " ")
+    assert "With probability 95 % no other would have been better." in words
+    assert "as likely above" not in words
+    assert plan.uncertainty is not None
+    assert plan.uncertainty.known is not None
+    assert plan.uncertainty.known.value_of_perfect_information == 0
+
+
+def test_where_a_limit_decides_over_a_range_nothing_is_regretted(changed: Change) -> None:
+    plan = load(changed(RANGE, ("largest_epsilon = 10", "largest_epsilon = 0.5"))).plan()
+    words = " ".join(plan_words(plan).split())
+    assert "Whatever the preferences in the set, epsilon = 0.5 is the best choice for them." in words
+    assert "regret is largest" not in words
+    assert "Counted as a share of what is lost" not in words
+
+
+def searched(told: str) -> None:
+    raise AssertionError(f"it was searched before it was refused: {told}")
+
+
+def refusal_of(path: Path, progress: Callable[[str], None] = searched) -> Refusal:
+    """At once: a search may take minutes, and a refusal that comes after it could have come before."""
     with pytest.raises(Refusal) as caught:
-        load(path).plan()
+        load(path).plan(progress=progress)
     assert caught.value.where is not None
     assert caught.value.where.line is not None
     return caught.value
@@ -311,7 +339,8 @@ def test_rules_without_their_terms_are_refused(changed: Change, title_i: Path) -
     title_i.write_text(original, encoding="utf-8")
     assert "does not choose" in refusal_of(with_groups(changed, title_i, f"{bare}disagreement_rho = 1\n")).what
     title_i.write_text(original, encoding="utf-8")
-    beyond = refusal_of(with_groups(changed, title_i, f"{bare}disagreement_epsilon = 1000\n"))
+    far = with_groups(changed, title_i, f"{bare}disagreement_epsilon = 1000\n")
+    beyond = refusal_of(far, progress=print)  # which losses are far off is known from where the best ones lie
     assert beyond.where is not None
     assert beyond.where.key == "social_choice.disagreement_epsilon"
     title_i.write_text(f"{original}\n[social_choice]\n", encoding="utf-8")
@@ -325,6 +354,13 @@ def test_shares_are_stated_for_all_or_none_and_add_up(changed: Change, title_i: 
     title_i.write_text(original, encoding="utf-8")
     found = refusal_of(with_groups(changed, title_i, GROUPS.replace("accuracy = 0.3", "accuracy = 0.4")))
     assert "add up to 1.1" in found.what
+
+
+def test_a_baseline_that_one_group_lacks_is_missed_before_the_search(changed: Change, title_i: Path) -> None:
+    lines = [line for line in GROUPS.splitlines() if not line.startswith("baseline")]
+    own = 'welfare_weight = 2\nbaseline = { value = 5, unit = "USD per child", source = "assumed" }'
+    found = refusal_of(with_groups(changed, title_i, "\n".join(lines).replace("welfare_weight = 2", own)))
+    assert "the baseline of 'pupils' is missing" in found.what
 
 
 def test_groups_state_their_own_baselines(changed: Change, title_i: Path) -> None:

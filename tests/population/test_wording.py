@@ -65,6 +65,11 @@ def test_percentages_stated_numbers_and_units() -> None:
     assert exact(1400 * 1.1) == "1,540"
     assert (exact(-3.1623), exact(1e12), exact(0)) == ("−3.1623", "1,000,000,000,000", "0")
     assert (quantity(0.5594987, "child"), quantity(5.536e6, "USD")) == ("0.5595 children", "USD 5.536 million")
+    assert (quantity(1, "child"), quantity(1.00001, "person"), quantity(-1, "child")) == (
+        "1 child",
+        "1 person",
+        "−1 children",
+    )
     assert (counted(1, "child"), counted(46e6, "child")) == ("1 child", "46,000,000 children")
 
 

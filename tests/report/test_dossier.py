@@ -317,6 +317,20 @@ def test_it_fits_the_window_and_asks_for_nothing(browser_page: Page, dossier: Pa
     assert heard == []
 
 
+def test_a_source_is_never_pushed_out_of_sight_by_a_long_key(browser_page: Page, dossier: Path) -> None:
+    """A number and where it comes from are read together, on paper too, where nothing can be scrolled."""
+    open_page(browser_page, dossier)
+    hidden = """() => {
+      const all = [...document.querySelectorAll(".scroll")];
+      const inputs = all.find((each) => each.innerText.startsWith("Calibrated numbers"));
+      const [key, value] = inputs.querySelector("tbody tr").cells;
+      key.innerText = "workload 'households'.fitness_for_use.largest_root_mean_squared_consequence";
+      value.innerText = "12,000,000,000,000";
+      return inputs.scrollWidth - inputs.clientWidth;
+    }"""
+    assert browser_page.evaluate(hidden) == 0
+
+
 def test_the_colors_follow_the_window(browser_page: Page, dossier: Path) -> None:
     background = "getComputedStyle(document.body).backgroundColor"
     stroke = 'getComputedStyle(document.querySelector(".tangency .wide .mark-line path")).stroke'

@@ -87,6 +87,24 @@ class Uncertain:
         return values
 
 
+def number_asked_for(names: Sequence[str], parameter: str | None) -> str:
+    """The uncertain number that a survey asks for: the one that is named, or the only one there is."""
+    if parameter is None and len(names) != 1:
+        raise InvalidPreferences(
+            "the survey does not say which number it asks for",
+            why=f"uncertain are {', '.join(names) or 'whole scenarios'}",
+            instead="name one of them; for scenarios, use signal_value",
+        )
+    name = names[0] if parameter is None else parameter
+    if name not in names:
+        raise InvalidPreferences(
+            f"'{name}' is not among the uncertain numbers",
+            why=f"they are {', '.join(names) or 'whole scenarios'}",
+            instead="name one of them",
+        )
+    return name
+
+
 @dataclass(frozen=True, eq=False)
 class Beliefs:
     """Weighted states of preferences over one workload.
@@ -249,13 +267,7 @@ class Beliefs:
 
     def known(self, name: str) -> int:
         """The place of a number among the uncertain ones."""
-        if name not in self.names:
-            raise InvalidPreferences(
-                f"'{name}' is not among the uncertain numbers",
-                why=f"they are {', '.join(self.names) or 'whole scenarios'}",
-                instead="name one of them",
-            )
-        return self.names.index(name)
+        return self.names.index(number_asked_for(self.names, name))
 
     def explore(self, frontier: Frontier, limits: Limits | None = None) -> tuple[Choice, CostGrid]:
         """The choice that maximizes expected welfare, and the landscape on which every state finds its own."""

@@ -45,6 +45,7 @@ CLOSE = 1e-6  # An optimum this near to an end of the grid is not yet bracketed.
 TIE = 1e-13  # A relative difference of welfare below this is no difference.
 FLAT = 0.01  # A data loss whose elasticity is below this has reached its floor.
 BoundBy = Literal["preferences", "largest epsilon", "largest rho", "fitness for use", "ledger", "participation"]
+NO_LOSS = 1e-12  # A loss below this is next to none, and so is a cost of privacy below this share of that of errors.
 SMALLEST_LOSS, LARGEST_LOSS = 1e-30, 1e9  # No search goes beyond these.
 SLACK = 1e-12  # A cap and a floor that differ by less than this share are meant to be equal.
 MOST_NAMED = 8  # The words name at most this many tables, the costliest; the others stand in one sentence.
@@ -147,7 +148,7 @@ class Limits:
                 if left <= 0:
                     off = quantity(limit, value.unit)
                     raise ConflictingLimits(
-                        f"no privacy loss makes table '{table}' fit for use",
+                        unfit_words(table),
                         why=f"what clipping leaves out of its numbers is typically more than {off} already",
                         instead="raise the bound of what it adds up, or allow larger errors in this table",
                     )
@@ -165,6 +166,11 @@ def exact(limit: float | Fraction) -> Fraction:
     return limit if isinstance(limit, Fraction) else Fraction(repr(float(limit)))
 
 
+def unfit_words(table: str) -> str:
+    """What is refused where no loss is enough for a table."""
+    return f"no privacy loss makes table '{table}' fit for use"
+
+
 def _smallest_loss(frontier: Frontier, table: str, *, mean_squared_error: float) -> float | None:
     """The loss at which a table's mean squared error falls to a limit; None where every loss satisfies it."""
     count = frontier.query_counts[table]
@@ -175,7 +181,7 @@ def _smallest_loss(frontier: Frontier, table: str, *, mean_squared_error: float)
     needed = loss_where(mean, mean_squared_error, within=(SMALLEST_LOSS, LARGEST_LOSS))
     if math.isinf(needed):
         raise ConflictingLimits(
-            f"no privacy loss makes table '{table}' fit for use",
+            unfit_words(table),
             why=f"its root mean squared error stays above {math.sqrt(mean_squared_error):g}",
             instead="allow larger errors in this table, or choose another mechanism",
         )
@@ -600,9 +606,9 @@ def _refuse_unbounded(frontier: Frontier, welfare: SocialWelfare, *, bounds: Bou
         gives = money(reached, welfare.currency)
         return f"; the best {privacy_measure} inside, {chosen_loss(best.epsilon)}, gives {gives}"
 
-    if bounds.lowest is None and gain(lowest) <= 0:
-        nothing = welfare.at(frontier, math.exp(lowest))
-        if nothing > reached:
+    if bounds.lowest is None:
+        nothing = -math.inf if gain(lowest) > 0 else welfare.at(frontier, math.exp(lowest))
+        if nothing > reached or (best is not None and _buys_nothing(frontier, welfare, best.epsilon)):
             raise NoOptimum(
                 f"no {privacy_measure} is worth its cost: society is best off as it falls to 0{inside()}",
                 why="every release costs more in privacy than the errors it removes",
@@ -625,6 +631,15 @@ def _refuse_unbounded(frontier: Frontier, welfare: SocialWelfare, *, bounds: Bou
             why="privacy loss costs next to nothing beside the errors it removes",
             instead=f"state a legal cap (largest_{privacy_measure}), and check the units of the costs and values",
         )
+
+
+def _buys_nothing(frontier: Frontier, welfare: SocialWelfare, loss: float) -> bool:
+    """Whether a loss is next to none and errors are what they would be without any: floats alone have put it there.
+
+    Where errors grow without bound as the loss falls, an optimum costs people about as much as its errors cost.
+    """
+    errors = welfare.data_loss(frontier, loss) - welfare.least_data_loss
+    return loss < NO_LOSS and welfare.privacy_cost(loss) < NO_LOSS * errors
 
 
 def _least_data_loss(frontier: Frontier, welfare: SocialWelfare, loss: float) -> float:

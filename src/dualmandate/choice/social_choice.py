@@ -162,12 +162,6 @@ def rawlsian(profile: Profile, baseline: Mapping[str, float] | float | str | Non
     `baseline` is a_g in USD a member, by group or one for all; or "own peak", and then the largest loss against one's
     own best choice is made as small as possible. Source: Rawls 1971 [Raw71].
     """
-    if baseline is None:
-        raise MissingKey(
-            "the Rawlsian rule has no baseline",
-            why="who is worst off depends on how well off people are without this release",
-            instead=f'state baseline: money a member, by group or one for all, or "{OWN_PEAK}"',
-        )
     levels = _levels(profile, baseline)
 
     def worst(costs: Floats) -> Floats:
@@ -177,8 +171,7 @@ def rawlsian(profile: Profile, baseline: Mapping[str, float] | float | str | Non
     return profile.land.lowest_worst(worst)
 
 
-def _levels(profile: Profile, baseline: Mapping[str, float] | float | str) -> Floats:
-    names = profile.society.names
+def _levels(profile: Profile, baseline: Mapping[str, float] | float | str | None) -> Floats:
     if baseline == OWN_PEAK:
         if any(math.isinf(peak.epsilon) or peak.epsilon == 0 for peak in profile.peaks):
             raise NoOptimum(
@@ -187,6 +180,18 @@ def _levels(profile: Profile, baseline: Mapping[str, float] | float | str) -> Fl
                 instead="state a legal cap on the loss, or a baseline in money",
             )
         return np.array([-profile.value(peak.epsilon)[i] for i, peak in enumerate(profile.peaks)])
+    return _stated_levels(profile.society, baseline)
+
+
+def _stated_levels(society: Society, baseline: Mapping[str, float] | float | str | None) -> Floats:
+    """How well off a member of each group is without the release, USD."""
+    names = society.names
+    if baseline is None:
+        raise MissingKey(
+            "the Rawlsian rule has no baseline",
+            why="who is worst off depends on how well off people are without this release",
+            instead=f'state baseline: money a member, by group or one for all, or "{OWN_PEAK}"',
+        )
     if isinstance(baseline, str):
         raise MissingKey(
             f"the baseline '{baseline}' is not known",
@@ -219,12 +224,7 @@ def nash_bargain(profile: Profile, disagreement_epsilon: float | None = None) ->
 
     Where nobody can gain without somebody losing, there is no common gain and ε₀ stays. Source: Nash 1950 [Nas50].
     """
-    if disagreement_epsilon is None:
-        raise MissingKey(
-            "the Nash product has no disagreement_epsilon",
-            why="a gain is a gain against something",
-            instead="state the loss that would stand without an agreement: the last release's, or the law's",
-        )
+    disagreement_epsilon = _stated_disagreement(disagreement_epsilon)
     profile.land.inside(disagreement_epsilon, f"a disagreement_epsilon of {disagreement_epsilon}")
     grid, sizes = profile.land.grid, profile.society.sizes
     before = profile.land.costs(np.array([disagreement_epsilon]))[0]
@@ -255,6 +255,16 @@ def nash_bargain(profile: Profile, disagreement_epsilon: float | None = None) ->
         return math.fsum(slope / gain for slope, gain in zip(slopes, gains.tolist(), strict=True))
 
     return _bargain(profile, math.exp(root(rise, float(ends[0]), float(ends[1]))), disagreement_epsilon)
+
+
+def _stated_disagreement(disagreement_epsilon: float | None) -> float:
+    if disagreement_epsilon is None:
+        raise MissingKey(
+            "the Nash product has no disagreement_epsilon",
+            why="a gain is a gain against something",
+            instead="state the loss that would stand without an agreement: the last release's, or the law's",
+        )
+    return disagreement_epsilon
 
 
 def _beside(profile: Profile, at: float, product: Callable[[Floats], Floats]) -> float | None:
@@ -322,6 +332,8 @@ def lindahl(profile: Profile) -> Lindahl:
     interior = best.bound_by == "preferences"
     if interior:  # a root finder leaves a trace of W'; it is spread over everybody
         charges = [charge - math.fsum(np.array(charges) * society.sizes) / society.sizes.sum() for charge in charges]
+        costs = [c.welfare.marginal_privacy_cost(epsilon) / c.size for c in society.citizens]
+        charges = [0.0 if abs(own) <= WORTH * cost else own for own, cost in zip(charges, costs, strict=True)]
     prices = tuple(
         LindahlPrice(c.name, charge, charge * epsilon, charge * epsilon * c.size, _demand(profile, i, charge, epsilon))
         for i, (c, charge) in enumerate(zip(society.citizens, charges, strict=True))
@@ -454,20 +466,21 @@ class SocialChoiceRule:
     words: str
     choose: Callable[[Profile, Majority, SocialChoiceTerms], float]
     able: Callable[[Society, SocialChoiceTerms], bool] | None = None  # whether its terms are stated; None: needs none
+    needs: Callable[[Society, SocialChoiceTerms], object] | None = None  # refuses terms by which it cannot choose
 
 
 def _sum_largest(people: Profile, welfare: SocialWelfare) -> float:
     return best_within(people.frontier, welfare, people.bounds)[0].epsilon
 
 
-def _phantoms(people: Profile, _votes: Majority, terms: SocialChoiceTerms) -> float:
+def _stated_phantoms(terms: SocialChoiceTerms) -> tuple[float, ...]:
     if not terms.phantoms:
         raise MissingKey(
             "phantom voting has no phantoms",
             why="fixed ballots decide how far the choice leans to less loss or to more",
             instead="state phantoms: one or more losses",
         )
-    return phantom_vote(people, terms.phantoms)
+    return terms.phantoms
 
 
 def _majority_winner(_people: Profile, votes: Majority, _terms: SocialChoiceTerms) -> float:
@@ -498,8 +511,9 @@ RULES = {
         SocialChoiceRule(
             "phantoms",
             "the median of what people want and of fixed ballots lies; nobody gains by misstating a wish",
-            _phantoms,
+            lambda people, _votes, terms: phantom_vote(people, _stated_phantoms(terms)),
             lambda _society, terms: bool(terms.phantoms),
+            lambda _society, terms: _stated_phantoms(terms),
         ),
         SocialChoiceRule("majority", "no majority would leave it for another loss", _majority_winner),
         SocialChoiceRule(
@@ -507,6 +521,7 @@ RULES = {
             "whoever is worst off is as well off as possible",
             lambda people, _votes, terms: rawlsian(people, terms.baseline),
             lambda _society, terms: terms.baseline is not None,
+            lambda society, terms: _stated_levels(society, terms.baseline),
         ),
         SocialChoiceRule(
             "rawlsian against own peak",
@@ -518,6 +533,7 @@ RULES = {
             "the product of everybody's gains against no agreement is largest",
             lambda people, _votes, terms: nash_bargain(people, terms.disagreement_epsilon).epsilon,
             lambda _society, terms: terms.disagreement_epsilon is not None,
+            lambda _society, terms: _stated_disagreement(terms.disagreement_epsilon),
         ),
     )
 }
@@ -538,13 +554,7 @@ def social_choices(
     majorities) has a row that says so.
     """
     terms = terms or SocialChoiceTerms()
-    able = [rule.name for rule in RULES.values() if rule.able is None or rule.able(society, terms)]
-    asked = tuple(able if rules is None else rules)
-    unknown = [rule for rule in asked if rule not in RULES]
-    if unknown:
-        raise UnknownName(
-            f"the rule '{unknown[0]}' is not known", why=f"the rules are {', '.join(RULES)}", instead="name one of them"
-        )
+    asked = rules_asked_for(society, terms, rules)
     people = profile(frontier, society, limits)
     best, _ = best_within(frontier, society.like, people.bounds)
     places = any(point.kind != "minimum" for peak in people.peaks for point in peak.optima)
@@ -558,6 +568,22 @@ def social_choices(
         gains = people.gains(epsilon, against) if stands and epsilon is not None else {}
         rows.append(SocialChoiceRow(rule, epsilon, worth, gains, words))
     return SocialChoices(people, tuple(rows), against, votes, lindahl(people), clarke_taxes(people))
+
+
+def rules_asked_for(society: Society, terms: SocialChoiceTerms, rules: Sequence[str] | None = None) -> tuple[str, ...]:
+    """The rules that are named, or all whose terms are stated; refused where one cannot choose by what is stated."""
+    able = [rule.name for rule in RULES.values() if rule.able is None or rule.able(society, terms)]
+    asked = tuple(able if rules is None else rules)
+    unknown = [rule for rule in asked if rule not in RULES]
+    if unknown:
+        raise UnknownName(
+            f"the rule '{unknown[0]}' is not known", why=f"the rules are {', '.join(RULES)}", instead="name one of them"
+        )
+    for rule in asked:
+        needs = RULES[rule].needs
+        if needs is not None:
+            needs(society, terms)
+    return asked
 
 
 def _answer(

@@ -23,7 +23,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dualmandate.choice.beliefs import WIDEST, Beliefs
+from dualmandate.choice.beliefs import WIDEST, Beliefs, number_asked_for
 from dualmandate.choice.cost_grid import CostGrid
 from dualmandate.choice.optimum import Choice, Limits
 from dualmandate.choice.welfare import SocialWelfare
@@ -35,6 +35,8 @@ from dualmandate.population.wording import chosen_loss, money, number, percent
 
 SMALLEST_SHARE = 1e-4  # A share below this is said to be small, and not written out.
 LEVEL = 0.95
+HALF = 0.5
+ROUNDING = 1e-12  # A relative difference below this in what a loss costs is none.
 BINDING = 1e-6  # A corner binds whose regret is within this share of the worst.
 SCORE_STEP = 0.02  # What may come to be believed is laid out in this step of a standard normal.
 SIGNALS = 801  # A survey may give at least this many answers, spread over what can be expected.
@@ -85,8 +87,10 @@ class UncertainChoice:
 
     def span(self, level: float = LEVEL) -> str:
         """The interval in words; what has no upper bound is said to have none."""
-        low, high = self.interval(level)
-        return f"above {number(low)}" if math.isinf(high) else f"between {number(low)} and {number(high)}"
+        low, high = map(number, self.interval(level))
+        if math.isinf(self.interval(level)[1]):
+            return f"above {low}"
+        return f"at {low}" if low == high else f"between {low} and {high}"
 
     @property
     def at_limits(self) -> tuple[float, float]:
@@ -102,7 +106,8 @@ class UncertainChoice:
         at = self.choice.epsilon
         if epsilon is not None:
             at = self.cost_grid.inside(epsilon, f"the regret of {self.choice.privacy_measure} = {epsilon:g}")
-        return np.maximum(self._cost_at(at) - self.least_costs, 0.0)
+        costs = self._cost_at(at)
+        return np.where(costs - self.least_costs > ROUNDING * costs, costs - self.least_costs, 0.0)
 
     def regret_quantile(self, probability: float, epsilon: float | None = None) -> float:
         """What regret stays below with a probability, USD."""
@@ -114,7 +119,8 @@ class UncertainChoice:
 
         E[max W] − max E[W]. Source: Raiffa and Schlaifer 1961 [RS61].
         """
-        return max(self.expected_cost - float(self.weights @ self.least_costs), 0.0)
+        gained = self.expected_cost - float(self.weights @ self.least_costs)
+        return gained if gained > ROUNDING * self.expected_cost else 0.0
 
     @cached_property
     def expected_cost(self) -> float:
@@ -145,12 +151,14 @@ class UncertainChoice:
     def explain(self) -> str:
         """The distribution and what it means, in sentences."""
         name, chosen = self.choice.privacy_measure, float(self.choice.loss)
+        below, above = self.at_limits
+        # Where it stands at a limit more often than not, nothing lies beyond.
+        middle = f", and as likely above {number(self.median)} as below" if max(below, above) < HALF else ""
         lines = [
             f"Preferences are not known exactly. Expected welfare is highest at {name} = {chosen_loss(chosen)}.",
-            f"If preferences were known, the best {name} would lie {self.span()} with probability {percent(LEVEL)}, "
-            f"and as likely above {number(self.median)} as below.",
+            f"If preferences were known, the best {name} would lie {self.span()} with probability {percent(LEVEL)}"
+            f"{middle}.",
         ]
-        below, above = self.at_limits
         if above > 0 and self.cost_grid.bounds.highest is None:
             bound = "It has no upper bound: with" if math.isinf(self.interval()[1]) else "With"
             lines.append(
@@ -168,9 +176,10 @@ class UncertainChoice:
             f"Not knowing costs {money(self.value_of_perfect_information, self.choice.currency)} in expectation, "
             f"{share_in_words(share)} of what society loses: no survey is worth more to this decision."
         )
+        regret = money(self.regret_quantile(0.95), self.choice.currency)
+        more = f"With probability 5 % the choice costs more than {regret} against the best."
         lines.append(
-            "With probability 5 % the choice costs more than "
-            f"{money(self.regret_quantile(0.95), self.choice.currency)} against the best."
+            more if self.regret_quantile(0.95) > 0 else "With probability 95 % no other would have been better."
         )
         return "\n".join(lines)
 
@@ -265,6 +274,9 @@ class RobustChoice:
         size = most if self.relative else f"at most {money(self.regret, self.currency)}"
         low = min(self.corners, key=lambda corner: corner.epsilon)
         high = max(self.corners, key=lambda corner: corner.epsilon)
+        if self.regret == 0:
+            best = f"{self.privacy_measure} = {chosen_loss(self.epsilon)}"
+            return f"Whatever the preferences in the set, {best} is the best choice for them."
         lines = [
             f"Whatever the preferences in the set, {self.privacy_measure} = {chosen_loss(self.epsilon)} costs "
             f"society {size} "
@@ -301,7 +313,8 @@ def minimax_regret(
         return largest
 
     chosen = land.lowest_worst(worst)
-    regrets = (land.costs(np.array([chosen]))[0] @ beliefs.multiples.T - least) / scale
+    gap = land.costs(np.array([chosen]))[0] @ beliefs.multiples.T - least
+    regrets = np.where(gap > ROUNDING * least, gap, 0.0) / scale
     most = float(regrets.max())
     states = [()] * len(least) if beliefs.values is None else beliefs.values.tolist()  # a scenario has no numbers
     binding = regrets >= most * (1 - BINDING)
@@ -351,7 +364,7 @@ def survey_value(
     the value is that of perfect information about such a number (c/ε², linear cost: the share 1 − e^{−v/9} of what
     society loses). For any other beliefs, answers are laid out on a line and each updates the weights of the states.
     """
-    name = _parameter(known, parameter)
+    name = number_asked_for(known.beliefs.names, parameter)
     if not (isinstance(respondents, int) and respondents > 0 and math.isfinite(spread) and spread > 0):
         raise InvalidValue(
             f"a survey of {respondents} people whose answers have the spread {spread}",
@@ -413,19 +426,6 @@ def signal_value(known: UncertainChoice, likelihoods: ArrayLike) -> float:
             instead=f"state an array of shape (signals, {count}) whose columns sum to 1",
         )
     return _gained(known, (table * known.weights) @ known.beliefs.multiples)
-
-
-def _parameter(known: UncertainChoice, parameter: str | None) -> str:
-    names = known.beliefs.names
-    if parameter is None and len(names) != 1:
-        raise InvalidPreferences(
-            "the survey does not say which number it asks for",
-            why=f"uncertain are {', '.join(names) or 'whole scenarios'}",
-            instead="name one of them; for scenarios, use signal_value",
-        )
-    name = names[0] if parameter is None else parameter
-    known.beliefs.known(name)
-    return name
 
 
 def _conjugate(known: UncertainChoice, name: str, *, respondents: int, spread: float) -> float:

@@ -14,6 +14,8 @@ from dualmandate.mechanism.noise import LaplaceSampler, Sampler
 from dualmandate.population import PrivacyMeasure
 from dualmandate.population.arrays import Floats
 
+LEAST_RATE, ROUNDED_UP = 1e-15, 1e-12
+
 
 @dataclass(frozen=True)
 class Geometric:
@@ -43,6 +45,8 @@ class Geometric:
 
     def reach(self, tail: float) -> float:
         guess = (math.log(2 / tail) - math.log1p(math.exp(-self.rate))) / self.rate - 1
+        if self.rate < LEAST_RATE:  # single steps move no float
+            return float(math.ceil(guess * (1 + ROUNDED_UP)))
         distance = max(math.ceil(guess), 0)
         # The logarithm may round across a whole number, never across two.
         while distance > 0 and self.tail(distance - 1) <= tail:

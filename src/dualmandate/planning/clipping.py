@@ -100,6 +100,16 @@ class BoundCurve:
         known = [row for row in self.rows if row.bias is not None]
         return min(known, key=lambda row: row.cost, default=None)
 
+    @property
+    def at_the_end(self) -> str:
+        """Which end of all compared the recommended bound is, "largest" or "smallest": others may do better."""
+        best = self.recommended
+        if best is None or len(self.rows) == 1:
+            return ""
+        if best is self.rows[-1] and best.bias:
+            return "largest"
+        return "smallest" if best is self.rows[0] and best.noise > 0 and best.bound > 1 else ""
+
 
 @dataclass(frozen=True, eq=False)
 class Clipping:
@@ -217,21 +227,12 @@ class Clipping:
         return tuple(self._curve(bound, choice, welfare) for bound in self._bounds())
 
     def best_bounds(self, choice: Choice, welfare: SocialWelfare) -> dict[str, Fraction]:
-        """The recommended bound of each amount that leaves its bound to the plan; refused where there is none."""
-        known = {curve.name: curve.recommended for curve in self.curves(choice, welfare)}
+        """The recommended bound of each amount that leaves its bound to the plan."""
+        recommended = {curve.name: curve.recommended for curve in self.curves(choice, welfare)}
         found = {}
         for name in self.program.bounds:
-            best = known.get(name)
-            if best is None:
-                raise InvalidValue(
-                    f"the bound of '{name}' cannot be chosen",
-                    why="no table adds all of it up"
-                    if name not in known
-                    else "what a bound leaves out is not known of every table that adds it up: one selects by it, or "
-                    "drops records of which nothing is stated",
-                    instead="state upper, or tables and records_per_unit from which the best one follows",
-                    where=self.program.document.place(("population", "attributes", name, "upper")),
-                )
+            best = recommended[name]
+            assert best is not None  # `check` has refused the others
             found[name] = best.bound
         return found
 
@@ -247,6 +248,18 @@ class Clipping:
                     where=self.program.document.place(
                         ("workload", position, "loss" if asked.decision is None else "decision")
                     ),
+                )
+        amounts = {bound.name: bound for bound in self._bounds()}
+        for name in self.program.bounds:
+            if name not in amounts or not amounts[name].known:
+                raise InvalidValue(
+                    f"the bound of '{name}' cannot be chosen",
+                    why="no table adds all of it up"
+                    if name not in amounts
+                    else "what a bound leaves out is not known of every table that adds it up: one selects by it, or "
+                    "drops records of which nothing is stated",
+                    instead="state upper, or tables and records_per_unit from which the best one follows",
+                    where=self.program.document.place(("population", "attributes", name, "upper")),
                 )
 
     def _bounds(self) -> Iterator[_Bound]:
@@ -329,6 +342,13 @@ class _Bound:
     relative: Callable[[TableValue, Fraction], float]  # the same as shares of what is expected
     source: str | None
     chosen: bool = False
+
+    @property
+    def known(self) -> bool:
+        """Whether it is known at some bound what is left out of every table."""
+        return any(
+            all(self.squared(table, at) is not None for table in self.tables) for at in {*self.others, self.used}
+        )
 
 
 def _amount_scale(lower: Fraction, bound: Fraction, used: Fraction) -> float:

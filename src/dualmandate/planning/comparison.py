@@ -121,6 +121,7 @@ class TechnologyComparison:
         if built is not self.used and is_slow(kind[1], welfare):
             more = welfare.data_loss(built.frontier, self.choice.epsilon) - self.choice.data_loss
             amount = f"{money(abs(more), self.choice.currency)} {'more' if more >= 0 else 'less'}"
+            amount = "as much" if abs(more) <= NO_SAVING * self.choice.data_loss else amount
             why = f"at the same {self.choice.privacy_measure} its errors cost {amount}"
             but = "its own choice takes long to work out" if more >= 0 else "but not every table is fit for use there"
             return Comparison(*kind, None, f"{why}; {but}", looked_for=True)

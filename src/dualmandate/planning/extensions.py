@@ -52,6 +52,7 @@ from dualmandate.population import PrivacyMeasure
 from dualmandate.population.loss import SIGNIFICANT_DIGITS
 from dualmandate.population.time_base import recurs
 from dualmandate.population.wording import exact
+from dualmandate.program.file import KeyPath
 from dualmandate.program.number import CalibratedNumber
 from dualmandate.program.program import ProgramFile, tabulation_of
 from dualmandate.program.schema import (
@@ -231,7 +232,7 @@ class ExtensionBuilder:
         values = {value.table: value for value in self.program.welfare.table_values}
         for position, asked in enumerate(self.program.file.workload):
             outcome = next(outcome for outcome in self.choice.tables if outcome.table == asked.name)
-            before = self._amount(asked.existing_error, outcome.unit, "workload", position, "existing_error")
+            before = _existing_error(self.program, position)
             drawn = math.sqrt(values[asked.name].existing_squared_error / outcome.query_count)
             if before or drawn:
                 noise = outcome.root_mean_squared_error
@@ -425,27 +426,14 @@ class ExtensionBuilder:
     def _candidates(self, position: int, asked: WorkloadTable) -> Iterator[Candidate]:
         """A table as it stands and at its other details, each measured by itself with the noise in use."""
         stated = next(value for value in self.program.welfare.table_values if value.table == asked.name)
-        key = ("workload", position, "value_of_publishing")
-        whole = self._amount(asked.value_of_publishing, self.program.units.currency, *key)
+        whole = _worth(self.program, asked.value_of_publishing, "workload", position)
         assert whole is not None
         alone = self.program.workload.only((asked.name,))
         label = AS_STATED if asked.details else ""
         yield Candidate(asked.name, whole, self._measured_alone(alone), stated, label)
-        for number, detail in enumerate(asked.details):
-            place = ("workload", position, "details", number)
+        for name, place, worth, tabulated in _details(self.program, position):
             with self.program.document.at(*place):
-                if self.workshop.participation is not None and self.workshop.participation.truthful != EVERYBODY:
-                    raise InvalidValue(
-                        f"the detail '{detail.name}' where people report falsely",
-                        why="how much its numbers differ from one another is not known",
-                        instead="leave the detail out, or plan with everybody truthful",
-                    )
-                money = self.program.units.currency
-                worth = self._amount(detail.value_of_publishing, money, *place, "value_of_publishing")
-                assert worth is not None
-                domain = self.program.domain
-                tabulated = Workload.from_tabulations(domain, [tabulation_of(asked, detail.by, domain)])
-                yield Candidate(asked.name, worth, self._measured_alone(tabulated), stated, detail.name)
+                yield Candidate(asked.name, worth, self._measured_alone(tabulated), stated, name)
 
     def _measured_alone(self, workload: Workload) -> Frontier:
         kept = {table.name for table in workload.tables}
@@ -453,9 +441,6 @@ class ExtensionBuilder:
         welfare = replace(self.program.welfare, table_values=values)
         shop = replace(self.workshop, workload=workload, welfare=welfare, table_shares={})
         return shop.technology(NOISE_LAWS[self.technology.noise], TABLES, TOGETHER).frontier
-
-    def _amount(self, number: CalibratedNumber | None, unit: str, *key: str | int) -> float | None:
-        return amount_in(self.program, unit, number, *key)
 
 
 def check_extensions(program: Program) -> None:
@@ -474,6 +459,40 @@ def check_extensions(program: Program) -> None:
         _yearly_value(program, file.horizon)
         with program.document.at("horizon"):
             _horizon(file.horizon)
+    for position, asked in enumerate(file.workload):
+        _existing_error(program, position)
+        _worth(program, asked.value_of_publishing, "workload", position)
+        for _ in _details(program, position):
+            pass
+
+
+def _existing_error(program: Program, position: int) -> float | None:
+    """RMSE of one number of a table before noise, in its unit."""
+    asked, key = program.file.workload[position], ("workload", position, "existing_error")
+    return amount_in(program, asked.unit or program.units.singular, asked.existing_error, *key)
+
+
+def _worth(program: Program, number: CalibratedNumber | None, *key: str | int) -> float | None:
+    """What publishing is worth to the users of a table, or of a detail of it."""
+    return amount_in(program, program.units.currency, number, *key, "value_of_publishing")
+
+
+def _details(program: Program, position: int) -> Iterator[tuple[str, KeyPath, float, Workload]]:
+    """The other details of a table: name, place, what each is worth, and what it tabulates."""
+    asked, truthful = program.file.workload[position], _truthful(program)
+    for number, detail in enumerate(asked.details):
+        place: KeyPath = ("workload", position, "details", number)
+        with program.document.at(*place):
+            if truthful != EVERYBODY:
+                raise InvalidValue(
+                    f"the detail '{detail.name}' where people report falsely",
+                    why="how much its numbers differ from one another is not known",
+                    instead="leave the detail out, or plan with everybody truthful",
+                )
+            worth = _worth(program, detail.value_of_publishing, *place)
+            assert worth is not None
+            tabulated = [tabulation_of(asked, detail.by, program.domain)]
+            yield detail.name, place, worth, Workload.from_tabulations(program.domain, tabulated)
 
 
 def _cost_of_asking(program: Program, table: CollectionTable) -> float:
@@ -599,14 +618,11 @@ def response_of(program: ProgramFile, privacy_measure: PrivacyMeasure) -> Expone
 
 def participation_of(program: Program) -> Participation | None:
     """What the program says about response; None where it says nothing."""
-    table, document, privacy_measure = program.file.participation, program.document, program.welfare.privacy_measure
-    response = response_of(program, privacy_measure)
+    table, response = program.file.participation, response_of(program, program.welfare.privacy_measure)
     if table is None or response is None:
         return None
     _check_measures(program, "participation")
-    false = in_currency(table, ("participation", "truthful_decline_per"), "answers to", privacy_measure, document)
-    with document.at("participation"):
-        truthful = ExponentialResponse(float(table.truthful_without_loss), float(false or 0))
+    truthful = _truthful(program)
     totals = _totals(program)
     if truthful != EVERYBODY:
         totals = {
@@ -615,6 +631,16 @@ def participation_of(program: Program) -> Participation | None:
         }
     assumed = tuple(asked.name for asked in program.file.workload if asked.total is None)
     return Participation(response, truthful, totals, assumed, table.source)
+
+
+def _truthful(program: Program) -> ExponentialResponse:
+    """How many of those who take part tell the truth at each loss."""
+    table, document, measure = program.file.participation, program.document, program.welfare.privacy_measure
+    if table is None:
+        return EVERYBODY
+    false = in_currency(table, ("participation", "truthful_decline_per"), "answers to", measure, document)
+    with document.at("participation"):
+        return ExponentialResponse(float(table.truthful_without_loss), float(false or 0))
 
 
 def _check_measures(program: Program, part: str) -> None:

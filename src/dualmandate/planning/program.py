@@ -14,6 +14,8 @@ from pathlib import Path
 
 from dualmandate.choice import Choice, Limits, SocialWelfare, choose, regret_curve
 from dualmandate.choice.estimates import JointEstimates
+from dualmandate.choice.optimum import unfit_words
+from dualmandate.errors import ConflictingLimits, Place
 from dualmandate.frontier import Frontier, Measure, priced
 from dualmandate.mechanism.rows import DecidedAnswers
 from dualmandate.mechanism.technologies import TABLES
@@ -28,7 +30,7 @@ from dualmandate.planning.extensions import (
 )
 from dualmandate.planning.plan import Plan, TableConsequence, costliest, notes_on
 from dualmandate.planning.ratios import COVERAGE, ratio_consequences, with_ratios
-from dualmandate.planning.robustness import public_total_of, robustness_of
+from dualmandate.planning.robustness import check_robustness, public_total_of, robustness_of
 from dualmandate.planning.technology import Offered, Technology, TechnologyBuilder, combine, offered, used_at
 from dualmandate.planning.timing import Timing, timing_of
 from dualmandate.planning.uncertainty import check_uncertainty, estimates_of, social_choice_of, uncertainty_of
@@ -127,7 +129,12 @@ def _searched(
         frontier = combine(mechanism.noise, offer.technologies, welfare)
     progress("choosing the privacy loss")
     with document.at("limits" if document.value(("limits",)) else "preferences"):
-        return _Searched(workshop, offer, frontier, choose(frontier, welfare, limits))
+        try:
+            return _Searched(workshop, offer, frontier, choose(frontier, welfare, limits))
+        except ConflictingLimits as refusal:
+            unfit = [n for n, asked in enumerate(program.file.workload) if unfit_words(asked.name) == refusal.what]
+            place = document.place(("workload", unfit[0], "fitness_for_use")) if unfit else Place()
+            raise refusal.at(place) from None
 
 
 def _with_best_bounds(program: Program, limits: Limits, progress: Callable[[str], None]) -> tuple[Program, _Searched]:
@@ -152,6 +159,7 @@ def make_plan(program: Program, remaining: Fraction | float | None, progress: Ca
     with program.document.at("population", "account"):
         limits = replace(program.limits, remaining=remaining)
     check_uncertainty(program)
+    check_robustness(program)
     check_extensions(program)
     program.clipping.check(program.welfare)
     program, found = _with_best_bounds(program, limits, progress)

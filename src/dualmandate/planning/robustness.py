@@ -118,12 +118,21 @@ class Robustness:
             some = [end for end in ends if end is not None]
             none = " or there is none" if len(some) < len(ends) else ""
             if some:
-                span = f"between {chosen_loss(min(some))} and {chosen_loss(max(some))}{none}"
-                yield f"Over what is stated of one number at a time, it is {span}."
+                low, high = chosen_loss(min(some)), chosen_loss(max(some))
+                span = f"it stays at {low}" if low == high else f"it is between {low} and {high}"
+                yield f"Over what is stated of one number at a time, {span}{none}."
         read = [float(row.choice.loss) for row in self.readings if row.choice is not None]
         if read:
             low, high = chosen_loss(min(read)), chosen_loss(max(read))
             yield f"Read otherwise, it is {low if low == high else f'between {low} and {high}'}: see the readings."
+
+
+def check_robustness(program: Program) -> None:
+    """Refuse readings and a public total that lead to nothing: before a search, which may take minutes."""
+    rows = {row.name: row for row in inputs(program.welfare, program.limits)}
+    for _ in _stated_readings(program, rows, {}):
+        pass
+    _public_amount(program)
 
 
 def robustness_of(
@@ -276,18 +285,24 @@ def _times(share: float) -> str:
     return f"{number(share, 3)} times as much" if share >= 1 else f"{percent(share)} of it"
 
 
-def public_total_of(program: Program, choice: Choice) -> PublicTotal | None:
-    """The stated total beside the choice; None where the program states none."""
-    stated, key = program.file.program.public_total, ("program", "public_total")
-    amount = amount_in(program, program.units.currency, stated, *key)
-    if stated is None or amount is None:
-        return None
-    if amount <= 0:
+def _public_amount(program: Program) -> float | None:
+    """The stated total in money; None where the program states none."""
+    key = ("program", "public_total")
+    amount = amount_in(program, program.units.currency, program.file.program.public_total, *key)
+    if amount is not None and amount <= 0:
         raise InvalidValue(
             "the public total is 0",
             why="nothing can be held against it",
             instead="state a total above 0, or leave it out",
             where=program.document.place((*key, "value")),
         )
+    return amount
+
+
+def public_total_of(program: Program, choice: Choice) -> PublicTotal | None:
+    """The stated total beside the choice; None where the program states none."""
+    stated, amount = program.file.program.public_total, _public_amount(program)
+    if stated is None or amount is None:
+        return None
     lost = choice.privacy_cost, choice.data_loss
     return PublicTotal(amount, program.timing.time_base, stated.source, *lost, program.units.currency)

@@ -272,12 +272,21 @@ class TechnologyBuilder:
         """
         weights = TableWeights.of(tuple(groups), values_of(self.welfare), measures_of(self.welfare))
         costs = [weights.only((name,)).total(priced(group), 1.0) for name, group in groups.items()]
+        privacy_measure = next(iter(groups.values())).privacy_measure
         absolute = all(measure == "absolute" for measure in weights.measures)
-        power = (1.0 if absolute else 2.0) / loss_power(next(iter(groups.values())).privacy_measure)
+        power = (1.0 if absolute else 2.0) / loss_power(privacy_measure)
         *first, last = groups
         shares = [Fraction(share).limit_denominator(10**9) for share in power_split(costs, 1.0, power).tolist()]
         found = dict(zip(first, shares, strict=False))
-        return {**found, last: 1 - sum(found.values(), Fraction(0))}
+        found[last] = 1 - sum(found.values(), Fraction(0))
+        nothing = next((name for name, share in found.items() if share <= 0), None)
+        if nothing is not None:
+            raise InvalidMechanism(
+                f"the rule of thumb has no share for '{nothing}'",
+                why=f"its errors cost next to nothing at {privacy_measure} = 1, where the rule weighs them",
+                instead="compare with even shares",
+            )
+        return found
 
     def optimized(self, law: NoiseLaw, workload: Workload) -> Strategy:
         """The strategy for some of the tables, each weighed by its value relative to the dearest table's.

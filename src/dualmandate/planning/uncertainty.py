@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING
@@ -29,7 +30,9 @@ from dualmandate.choice import (
     social_choices,
     survey_value,
 )
+from dualmandate.choice.beliefs import number_asked_for
 from dualmandate.choice.estimates import JointEstimates
+from dualmandate.choice.social_choice import rules_asked_for
 from dualmandate.errors import InvalidLoss, InvalidValue, Refusal
 from dualmandate.frontier.numerics import log_grid
 from dualmandate.planning.welfare import amount_in, float_or_none, in_currency
@@ -42,7 +45,13 @@ if TYPE_CHECKING:
     from dualmandate.planning.program import Program
     from dualmandate.program.file import Document
     from dualmandate.program.number import CalibratedNumber
-    from dualmandate.program.schema import ProgramKeys, RatioTable, WorkloadTable
+    from dualmandate.program.schema import (
+        ProgramKeys,
+        RatioTable,
+        SocialChoiceTable,
+        UncertaintyTable,
+        WorkloadTable,
+    )
 
 ERRORS_AGREE = 0.01  # A stated standard error and the one of its estimates differ by at most this share.
 QUANTILES = (0.005, 0.025, 0.05, 0.25, 0.5, 0.75, 0.95, 0.975, 0.995)
@@ -94,7 +103,7 @@ class Uncertainty:
                 yield f"At {cost} a person it pays best to ask {size:,} people: that is worth {value}."
         if self.robust is not None:
             yield from self.robust.explain().splitlines()
-        if self.relative is not None:
+        if self.relative is not None and self.relative.regret > 0:
             yield (
                 f"Counted as a share of what is lost at best, {self.relative.privacy_measure} = "
                 f"{chosen_loss(self.relative.epsilon)} has the least worst regret: "
@@ -103,18 +112,30 @@ class Uncertainty:
 
 
 def check_uncertainty(program: Program) -> None:
-    """Refuse errors that are stated of numbers and cannot move the choice: before a search, which may take minutes."""
-    _refuse_uncarried(program, {number.name for number in _numbers(program)})
+    """Refuse errors, surveys and rules that are stated and lead to nothing: before a search, which may take minutes."""
+    numbers = tuple(_numbers(program))
+    _refuse_uncarried(program, {number.name for number in numbers})
+    table, uncertain = program.file.uncertainty, [n.name for n in numbers if n.standard_error is not None]
+    if table is not None:
+        if not uncertain:
+            raise _idle(program)
+        with _asking(program, table):
+            number_asked_for(uncertain, table.parameter)
+        _cost_of_an_answer(program, table)
+    if program.file.social_choice is not None:
+        society, terms = _society_and_terms(program, program.file.social_choice)
+        with program.document.at("social_choice"):
+            rules_asked_for(society, terms, program.file.social_choice.rules or None)
 
 
 def uncertainty_of(program: Program, frontier: Frontier, limits: Limits) -> Uncertainty | None:
     """Everything that follows from standard errors and ranges; None where no number states any."""
     numbers = tuple(_numbers(program))
     if not numbers:
-        _refuse_idle(program)
         return None
     try:
-        known = _known(program, frontier, limits, numbers)
+        beliefs = _beliefs(program, numbers)
+        known = None if beliefs is None else choose_under_uncertainty(frontier, beliefs, limits)
         survey, worthwhile, cost = (None, None, None) if known is None else _surveys(program, known)
         ranges = {n.name: (n.least, n.largest) for n in numbers if n.least is not None and n.largest is not None}
         robust = relative = None
@@ -125,8 +146,6 @@ def uncertainty_of(program: Program, frontier: Frontier, limits: Limits) -> Unce
         if refusal.where is not None and refusal.where.line is not None:
             raise  # a key of the file, not the economics, is to blame
         return Uncertainty(numbers, program.units.currency, why_not=f"{refusal.what}: {refusal.why}")
-    if known is None:
-        _refuse_idle(program)
     return Uncertainty(numbers, program.units.currency, known, survey, worthwhile, cost, robust, relative)
 
 
@@ -202,9 +221,8 @@ def _refuse_uncarried(program: Program, carried: set[str]) -> None:
             )
 
 
-def _known(
-    program: Program, frontier: Frontier, limits: Limits, numbers: tuple[UncertainNumber, ...]
-) -> UncertainChoice | None:
+def _beliefs(program: Program, numbers: tuple[UncertainNumber, ...]) -> Beliefs | None:
+    """What is believed of the numbers that state a standard error; None where none does."""
     uncertain = [Uncertain(n.name, n.value, n.standard_error) for n in numbers if n.standard_error is not None]
     if not uncertain:
         return None
@@ -213,11 +231,9 @@ def _known(
     }
     measured = {number.name: ratios[number.name] for number in uncertain if number.name in ratios}
     if program.estimates is None or not measured:
-        beliefs = Beliefs.lognormal(program.welfare, uncertain)
-    else:
-        others = [number for number in uncertain if number.name not in measured]
-        beliefs = Beliefs.estimated(program.welfare, program.estimates, measured, others)
-    return choose_under_uncertainty(frontier, beliefs, limits)
+        return Beliefs.lognormal(program.welfare, uncertain)
+    others = [number for number in uncertain if number.name not in measured]
+    return Beliefs.estimated(program.welfare, program.estimates, measured, others)
 
 
 def estimates_of(file: ProgramKeys, document: Document) -> JointEstimates | None:
@@ -260,25 +276,32 @@ def _surveys(program: Program, known: UncertainChoice) -> tuple[SurveyValue | No
     if table is None:
         return None, None, None
     spread, parameter = float(table.spread_of_answers), table.parameter
-    with program.document.at("uncertainty", *(["parameter"] if parameter else [])):
+    with _asking(program, table):
         survey = survey_value(known, table.respondents, spread=spread, parameter=parameter)
-    key = ("uncertainty", "cost_per_respondent")
-    cost = amount_in(program, program.units.currency, table.cost_per_respondent, *key)
+    cost = _cost_of_an_answer(program, table)
     if cost is None:
         return survey, None, None
-    with program.document.at(*key):
+    with program.document.at("uncertainty", "cost_per_respondent"):
         return survey, best_survey(known, cost_per_respondent=cost, spread=spread, parameter=parameter), cost
 
 
-def _refuse_idle(program: Program) -> None:
+def _asking(program: Program, table: UncertaintyTable) -> AbstractContextManager[None]:
+    """Where a survey says what it asks for."""
+    return program.document.at("uncertainty", *(["parameter"] if table.parameter else []))
+
+
+def _cost_of_an_answer(program: Program, table: UncertaintyTable) -> float | None:
+    return amount_in(program, program.units.currency, table.cost_per_respondent, "uncertainty", "cost_per_respondent")
+
+
+def _idle(program: Program) -> InvalidValue:
     """[uncertainty] without a number that a survey could make surer says nothing."""
-    if program.file.uncertainty is not None:
-        raise InvalidValue(
-            "a survey is described, but no number has a standard_error",
-            why="a survey is worth something only where something is not known",
-            instead="state standard_error beside the numbers that are uncertain, or leave [uncertainty] out",
-            where=program.document.place(("uncertainty",)),
-        )
+    return InvalidValue(
+        "a survey is described, but no number has a standard_error",
+        why="a survey is worth something only where something is not known",
+        instead="state standard_error beside the numbers that are uncertain, or leave [uncertainty] out",
+        where=program.document.place(("uncertainty",)),
+    )
 
 
 def _together(beliefs: Beliefs) -> Iterator[str]:
@@ -307,6 +330,19 @@ def social_choice_of(program: Program, frontier: Frontier, limits: Limits) -> So
     table = program.file.social_choice
     if table is None:
         return None
+    society, terms = _society_and_terms(program, table)
+    with program.document.at("social_choice"):
+        try:
+            return social_choices(frontier, society, limits, rules=table.rules or None, terms=terms)
+        except InvalidLoss as refusal:
+            if "disagreement_epsilon" not in refusal.what:
+                raise
+            key = f"disagreement_{program.welfare.privacy_measure}"
+            raise refusal.at(program.document.place(("social_choice", key))) from None
+
+
+def _society_and_terms(program: Program, table: SocialChoiceTable) -> tuple[Society, SocialChoiceTerms]:
+    """Who has a say, and what the rules ask for; refused where they could say nothing."""
     if len(program.welfare.groups) == 1:
         raise InvalidValue(
             "other ways to add people up are asked for, but everybody is alike",
@@ -324,13 +360,7 @@ def social_choice_of(program: Program, frontier: Frontier, limits: Limits) -> So
         options=tuple(float(place) for place in table.options),
         status_quo=float_or_none(table.status_quo),
     )
-    with program.document.at("social_choice"):
-        try:
-            return social_choices(frontier, society, limits, rules=table.rules or None, terms=terms)
-        except InvalidLoss as refusal:
-            if "disagreement_epsilon" not in refusal.what:
-                raise
-            raise refusal.at(program.document.place(("social_choice", f"disagreement_{measure}"))) from None
+    return society, terms
 
 
 def _society(program: Program) -> Society:

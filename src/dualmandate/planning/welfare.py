@@ -173,7 +173,7 @@ def _sampling(position: int, table: WorkloadTable, program: ProgramFile) -> floa
     if program.protection.most_records_per_unit > 1:
         unit = program.units.singular
         raise InvalidValue(
-            f"'{table.name}' estimates a superpopulation, and a {unit} may have several records",
+            f"'{table.name}' estimates a superpopulation, and one {unit} may have several records",
             why=f"records of one {unit} come together, so that counts vary more than independent draws",
             instead=f"count each {unit} once, or leave estimates out",
             where=program.document.place(("workload", position, "estimates")),

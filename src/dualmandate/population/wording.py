@@ -71,7 +71,9 @@ def quantity(value: float, unit: str) -> str:
     """An amount in the unit of a table or a ratio: "0.5595 children", "USD 5.536 million", "USD 2,990 per child"."""
     what, per, each = unit.partition(PER)
     currency = currency_of(what)
-    return f"{number(value)} {plural(unit)}" if currency is None else money(value, currency) + per + each
+    if currency is not None:
+        return money(value, currency) + per + each
+    return f"{number(value)} {singular(unit) if number(value) == '1' else plural(unit)}"
 
 
 def counted(count: float, unit: str) -> str:

@@ -301,17 +301,16 @@ def _saving(plan: Plan) -> Iterator[str]:
         whose = ", the paper's technology (a study)" if saving.naive.study else ""
         whose = ", what is done by hand" if len(plan.tables) > 1 else whose
         saved = f"{_money(plan, abs(saving.saved))} of errors ({percent(share)}) are {verb}"
-        yield f"{saved} against {plain}{whose}."
+        unfit = alone is not None and alone.bound_by == "fitness for use" and alone.epsilon > plan.choice.epsilon
+        but = f", which at this {privacy_measure} does not leave every table fit for use" if unfit else ""
+        yield f"{saved} against {plain}{whose}{but}."
         if alone is not None and saving.welfare_gained is not None:
-            off = (
-                f"{_money(plan, abs(saving.welfare_gained))} {'worse' if saving.welfare_gained >= 0 else 'better'} off"
-            )
             chosen = f"{privacy_measure} = {chosen_loss(float(alone.loss))}{_typical(alone)}"
-            yield f"That would choose {chosen}, and leave society {off}."
+            yield f"That would choose {chosen}, and leave society {_left(plan, saving.naive, saving.welfare_gained)}."
         if saving.by_value is not None and saving.by_value.choice is not None:
             loss, gained = float(saving.by_value.choice.loss), saving.welfare_gained_by_value or 0.0
             chosen = f"In shares by value, by hand too, it would choose {privacy_measure} = {chosen_loss(loss)}"
-            yield f"{chosen}, and leave society {_money(plan, abs(gained))} {'worse' if gained >= 0 else 'better'} off."
+            yield f"{chosen}, and leave society {_left(plan, saving.by_value, gained)}."
     if least and saving.limit is not None and not _at_the_limit(plan):
         times = f"Errors cost at most {number(used / least, 3)} times the least possible"
         valid = saving.limit.bound.valid_for
@@ -322,6 +321,14 @@ def _saving(plan: Plan) -> Iterator[str]:
                 f"Privacy and errors together cost society at most {times} times the least possible, "
                 f"{_money(plan, saving.least_lost)}, whatever is measured and at whatever {privacy_measure}."
             )
+
+
+def _left(plan: Plan, rival: Comparison, gained: float) -> str:
+    """How much worse off society would be with a rival; better off perhaps with one that nobody can publish."""
+    if gained >= 0:
+        return f"{_money(plan, gained)} worse off"
+    drawn = f", but {rival.noise.capitalize()} noise is a study: it is not drawn exactly" if rival.study else ""
+    return f"{_money(plan, -gained)} better off{drawn}"
 
 
 def _typical(alone: Choice) -> str:
@@ -610,7 +617,10 @@ def _clipping(plan: Plan) -> Iterator[str]:
                 f"{quantity(best.both, unit)}. It is recommended: {key}."
             )
         elif best is not None:
-            yield f"{'The plan chose this bound: at' if curve.chosen else 'At'} this loss no other costs less."
+            end, further = curve.at_the_end, {"largest": "larger", "smallest": "smaller"}
+            beyond = f"; it is the {end} of them, and a {further[end]} one may cost less still" if end else ""
+            chose = "The plan chose this bound: at" if curve.chosen else "At"
+            yield f"{chose} this loss no other that was compared costs less{beyond}."
         if best is not None and curve.assumed:
             yield f"Records are taken to spread evenly over {', '.join(curve.assumed)}, because nothing else is stated."
 
@@ -632,8 +642,8 @@ def _offering(plan: Plan) -> Iterator[str]:
             f"Published by themselves, those that do would take {offering.privacy_measure} = "
             f"{number(offering.epsilon)} in all and leave society {_money(plan, offering.net)} better off."
         )
-    else:
-        yield "No table is worth its price."
+    elif len(offering.verdicts) > 1:
+        yield "None of them is worth its price."
     yield "This is advice: the plan above is for all tables as stated."
     if not offering.exact:
         yield f"Not every combination could be looked at; none gains more than {_money(plan, offering.bound)}."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -29,6 +30,15 @@ def test_consequences_are_told_in_the_unit_and_in_dollars(title_i: Any, units: A
     assert dots[0]["root_mean_squared_error"] == row["root_mean_squared_error"]
     bar = next(mark for mark in units(picture) if "to" in mark["data"]["values"][0] and mark["mark"]["type"] == "rule")
     assert (bar["data"]["values"][0]["from"], bar["data"]["values"][0]["to"]) == (0, 1.1852)
+
+
+def test_a_heading_counts_what_clipping_leaves_out(title_i: Any) -> None:
+    """Noise alone would say how far off a number is from what is counted, not from what is."""
+    (table,) = title_i.choice.tables
+    clipped = replace(title_i.choice, tables=(replace(table, bias=12.0),))
+    title = "A published number is typically off by 12.01 children with what clipping leaves out; by noise alone, by"
+    assert consequences(clipped).title == f"{title} 0.5595 children, worth USD 2,502"
+    assert [row["left_out"] for row in consequences(clipped).table.rows] == [12.0]
 
 
 def test_without_an_exact_law_the_noise_is_taken_as_normal_and_said_so(title_i: Any) -> None:

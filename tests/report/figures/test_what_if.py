@@ -65,6 +65,18 @@ def test_the_picture_holds_a_place_for_every_choice_and_a_circle_to_move(
     assert marks["here"][0]["error"] == pytest.approx(0.559499, abs=1e-6)
 
 
+def test_a_choice_that_errs_beyond_measure_stays_in_the_picture(title_i: Any, grid: WhatIf, units: Any) -> None:
+    """Where one table has just been made fit for use, the others may get next to nothing of the loss."""
+    first, *others = grid.choices
+    assert isinstance(first, Choice)
+    far = replace(grid, choices=(replace(first, root_mean_squared_error=1e9), *others))
+    picture = what_if(title_i.frontier, title_i.welfare, title_i.choice, grid=far)
+    (places,) = [mark for mark in units(picture) if mark.get("name") == "places"]
+    low, high = places["encoding"]["y"]["scale"]["domain"]
+    assert all(low <= row["error"] <= high for row in places["data"]["values"])
+    assert picture.table.rows[0]["error"] == 1e9
+
+
 def test_ten_percent_of_cost_moves_the_choice_as_the_reference_says(title_i: Any, units: Any) -> None:
     tenths = {row.name: (0.9 * row.value, 1.1 * row.value) for row in inputs(title_i.welfare, title_i.limits)}
     rows = tornado_rows(title_i.frontier, title_i.welfare, title_i.limits, ranges=tenths)

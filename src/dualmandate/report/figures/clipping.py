@@ -72,7 +72,8 @@ def clipping(curve: BoundCurve, currency: str) -> Figure:
 
     title = f"At {used} the noise of '{curve.table}' is counted, and what is left out is not"
     if best is not None and best.both is not None:
-        title = f"Errors cost least at a bound of {stated_amount(best.bound, curve.unit)}: a number is then "
+        of_all = f", the {curve.at_the_end} that was compared" if curve.at_the_end else ""
+        title = f"Errors cost least at a bound of {stated_amount(best.bound, curve.unit)}{of_all}: a number is then "
         title += f"typically off by {quantity(best.both, curve.table_unit)}"
     what = "on the records of one unit" if curve.name == RECORDS else f"of {curve.name}"
     return Figure(

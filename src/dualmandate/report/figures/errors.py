@@ -59,6 +59,7 @@ def consequences(choice: Choice, half_widths: Mapping[str, float] | None = None)
             table,
             *("table", "query_count", "root_mean_squared_error", "root_mean_squared_consequence", "data_loss"),
             unit=plural(table.unit),
+            left_out=table.bias or None,
             half_width=known.get(table.table, NORMAL_HALF_WIDTH * table.root_mean_squared_error),
             exact=table.table in known,
         )
@@ -80,14 +81,17 @@ def consequences(choice: Choice, half_widths: Mapping[str, float] | None = None)
     first = costliest[0]
     typical, consequence = first["root_mean_squared_error"], first["root_mean_squared_consequence"]
     error = quantity(typical, str(first["unit"]))
-    worth = f", worth {money(consequence, choice.currency)}" if isinstance(consequence, float) else ""
+    error += f", worth {money(consequence, choice.currency)}" if isinstance(consequence, float) else ""
+    if isinstance(first["left_out"], float):
+        both = quantity(math.hypot(typical, first["left_out"]), str(first["unit"]))
+        error = f"{both} with what clipping leaves out; by noise alone, by {error}"
     which = "A published number" if len(rows) == 1 else f"A number in '{first['table']}'"
     subtitle = "Dot: root mean squared error; bar: what 95 in 100 published numbers stay within"
     if not all(row["exact"] for row in rows):
         subtitle += " (noise taken as normal where no exact law is known)"
     return Figure(
         "consequences",
-        title=f"{which} is typically off by {error}{worth}",
+        title=f"{which} is typically off by {error}",
         subtitle=subtitle,
         sentence="What a reader of the tables may expect: by how much a published number is off, typically and at most "
         "in 95 of 100 cases, and what an error comes to in money.",
@@ -98,6 +102,7 @@ def consequences(choice: Choice, half_widths: Mapping[str, float] | None = None)
             Column("query_count", "published numbers", "exact"),
             Column("unit", "counted in", "text"),
             Column("root_mean_squared_error", "typical error (RMSE)"),
+            Column("left_out", "left out by clipping (RMS)"),
             Column("half_width", "margin of error, 95 %"),
             Column("root_mean_squared_consequence", "typical consequence of one error", choice.currency),
             Column("data_loss", "cost of all errors to society", choice.currency),

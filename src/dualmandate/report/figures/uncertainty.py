@@ -53,6 +53,7 @@ STEPS = 41  # along each slider; odd, so that the middle is what was stated
 DECADES = 2  # from a hundredth of what was stated to a hundred times it
 MOST_ROWS = 12  # of the tornado: the widest are drawn; the table holds all
 ROW_HEIGHT = 46  # px
+WORST_SHOWN = 1e4  # times the error at the choice: choices with larger ones are drawn at the upper edge
 STILL = 1e-9  # relative change of the choice that is no change
 LONG_RANGE = 20.0  # ratio of losses from which on the axis is logarithmic
 
@@ -440,7 +441,10 @@ def what_if(frontier: Frontier, welfare: SocialWelfare, choice: Choice, *, grid:
         curve = [{"loss": loss, "error": error_at(loss)} for loss in log_grid(low, high)]
         upward = f"↑ typical error (RMSE), {plural(choice.tables[0].unit)}"
         upward = f"↑ cost of errors, {choice.currency}" if in_money else upward
-        ends, kind = (curve[-1]["error"], curve[0]["error"]), choice.currency if in_money else "number"
+        # Where a table has to be fit for use, errors of the others jump at the least loss that allows it.
+        worst = min(max(row["error"] for row in made), WORST_SHOWN * here["error"])
+        ends, kind = (curve[-1]["error"], max(curve[0]["error"], worst)), choice.currency if in_money else "number"
+        made = [{**row, "error": min(row["error"], ends[1])} for row in made]
         plane = Plane(Ruler(f"privacy loss {letter}", low, high, log=True), Ruler(upward, *ends, log=True, labels=kind))
         return layered(
             plane.curve(curve, "loss", "error", color=LIGHT.production, thick=1.8),
