@@ -124,7 +124,7 @@ def test_what_is_counted_is_said_wherever_it_stands(tmp_path: Path) -> None:
     document = plan_document(plan)
     assert [table["clipped"] for table in document["tables"]] == [
         said,
-        "people whose cost is counted as USD 100,000: so much, or more",
+        "people whose cost is counted as USD 100,000: USD 99,950, or more",
     ]
     assert f"Counted in 'cost by region': {said}." in " ".join(plan_words(plan).split())
     release = released(plan, tmp_path, records(1))
@@ -133,6 +133,8 @@ def test_what_is_counted_is_said_wherever_it_stands(tmp_path: Path) -> None:
     readme = (release.folder / "README.md").read_text(encoding="utf-8")
     assert f"- cost by region: {said}.\n" in readme
     assert CLIPPED in readme
+    for dictionary in ("data_dictionary.csv", "data_dictionary.json"):
+        assert f"intervals are about that: {said}" in (release.folder / dictionary).read_text(encoding="utf-8")
     book = openpyxl.load_workbook(release.folder / release.facts["tables"][0]["xlsx"])
     assert [row[0] for row in book["Table"].iter_rows(values_only=True)][-2:] == [None, f"What is counted: {said}."]
     interval = release.interval("cost by region", region="north")

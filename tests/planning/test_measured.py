@@ -70,10 +70,8 @@ def test_counts_and_one_sum_are_not_measured_with_one_scale() -> None:
     assert 0.995 * least <= possible <= least
     assert saving["least_lost"] == possible
     assert rows[-1].ours == pytest.approx(1.22, abs=0.005)
-    said = (
-        f"society at most {rows[-1].ours:.3g} times the least possible, {money(possible, 'USD')}, whatever is measured"
-    )
-    assert said in words
+    said = f"society at most {rows[-1].ours:.3g} times the least possible, {money(possible, 'USD')}"
+    assert f"{said}, whatever is measured" in words
     assert saving["least_valid_for"].endswith("on rows that count people and add up their amounts")
 
 
@@ -178,6 +176,28 @@ def test_an_amount_and_its_people_are_found_for_the_price_of_one(tmp_path: Path)
     spec = release_spec_of_plan(plan)
     assert {group.name for group in spec.groups} == set(plan.allocation)
     assert {group.loss for group in spec.groups} == set(plan.allocation.values())
+
+
+@pytest.mark.parametrize("measured", ["", "apart"])
+def test_a_table_that_is_public_takes_no_way_of_measuring_from_the_others(tmp_path: Path, measured: str) -> None:
+    """Under replace-one neighbors the number of records is public: a table of it needs no measurement of its own."""
+    attributes = {"ward": _levels("w", 4), "sex": _levels("s", 2), "cost": "{ lower = 0, upper = 1000, grid = 100 }"}
+    noisy = (MixedTable(("ward", "sex"), 4.0), MixedTable(("ward",), 1e-4, "cost"))
+    plans = []
+    for tables in ((MixedTable((), 2.0), *noisy), noisy):
+        file = tmp_path / "program.toml"
+        text = MixedProgram(attributes, tables, cost=1e-3).text(measured).replace("add-or-remove", "replace-one")
+        file.write_text(text.replace('"best"', '"geometric"\nstrategy = "optimized"'), encoding="utf-8")
+        plans.append(load(file).plan())
+    plan, without = plans
+    assert plan.technology.kind == without.technology.kind
+    assert plan.technology.measured == "apart"
+    assert plan.choice.welfare == pytest.approx(without.choice.welfare, rel=1e-9)
+    assert next(row for row in plan.tables if row.table == "table 0").root_mean_squared_error == 0.0
+    assert [group.name for group in release_spec_of_plan(plan).groups] == ["table 1 + table 0", "table 2"]
+    by_hand = {row.measured: row.choice for row in plan.comparisons if row.measured in BY_HAND}
+    assert by_hand.keys() == set(BY_HAND)
+    assert all(choice is not None for choice in by_hand.values())
 
 
 def test_a_strategy_that_serves_some_tables_is_not_called_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from dualmandate.choice import Choice, Limits, SocialWelfare, choose
@@ -35,7 +36,7 @@ from dualmandate.mechanism.mechanism import loss_power
 from dualmandate.mechanism.strategy.strategy import NoiseName, optimize_strategy
 from dualmandate.mechanism.technologies import CELLS, NOISE_LAWS, OPTIMIZED, TABLES, noise_of
 from dualmandate.planning.study import is_study, may_be_used
-from dualmandate.population import PrivacyLoss, PrivacyMeasure, Protection
+from dualmandate.population import Neighbors, PrivacyLoss, PrivacyMeasure, Protection
 from dualmandate.population.loss import rho_at
 from dualmandate.population.shown import one_line
 from dualmandate.population.wording import number
@@ -165,8 +166,9 @@ class TechnologyBuilder:
             return (APART,)
         if count == 1 or self.table_shares:
             return (TOGETHER,)
-        some = (grouping for grouping in (BY_UNIT, BY_CELLS) if 1 < len(self.groups(grouping)) < count)
-        return (TOGETHER, *some, APART)
+        most = len(self.groups(APART))
+        some = (grouping for grouping in (BY_UNIT, BY_CELLS) if 1 < len(self.groups(grouping)) < most)
+        return (TOGETHER, *some, *([APART] if most > 1 else []))
 
     def strategies(self, measured: str) -> tuple[str, ...]:
         """What may be measured, group by group, the simplest first.
@@ -186,7 +188,10 @@ class TechnologyBuilder:
         return (*found, CELLS) if once else found
 
     def groups(self, measured: str) -> dict[str, Workload]:
-        """The tables measured together, by a name for the group, which is that of a saved plan: after its tables."""
+        """The tables measured together, by a name for the group, which is that of a saved plan: after its tables.
+
+        Tables that public totals decide need no noise, and no measurement of their own: they go with others.
+        """
         found: dict[Hashable, list[str]] = {}
         for table in self.workload.tables:
             amount = None if table.tabulation is None else table.tabulation.sum_of
@@ -197,9 +202,28 @@ class TechnologyBuilder:
             key = {TOGETHER: None, BY_UNIT: amount, BY_CELLS: cells}.get(measured, table.name)
             found.setdefault(key, []).append(table.name)
         stated = self.table.measured if measured == STATED else ()
-        groups = [list(group) for group in stated] or [*found.values()]
+        groups = [list(group) for group in stated] or self._with_others([*found.values()])
         names = [" + ".join(group) for group in groups] if len(groups) > 1 else [ALL_TABLES]
         return {name: self._only(tuple(tables)) for name, tables in zip(names, groups, strict=True)}
+
+    def _with_others(self, groups: list[list[str]]) -> list[list[str]]:
+        """The same where tables that are all decided have no group to themselves; as they are where all tables are."""
+        alone = [group for group in groups if self._decided.issuperset(group)]
+        others = [group for group in groups if group not in alone]
+        return [[*others[0], *chain.from_iterable(alone)], *others[1:]] if others else groups
+
+    @cached_property
+    def _decided(self) -> frozenset[str]:
+        """The tables that no protected unit can change, since exact totals or the number of records decide them."""
+        if self.protection.neighbors is Neighbors.ADD_OR_REMOVE or len(self.workload.tables) == 1:
+            return frozenset()
+        return frozenset(table.name for table in self.workload.tables if self._is_decided(table.name))
+
+    def _is_decided(self, table: str) -> bool:
+        try:
+            return self._only((table,)).sensitivity(self.protection, "l1").power == 0
+        except TooLarge:  # nobody knows; what measures it says so
+            return False
 
     @cached_property
     def _workloads(self) -> dict[tuple[str, ...], Workload]:
@@ -270,9 +294,11 @@ class TechnologyBuilder:
 
         That is the cube root of value × numbers × sensitivity² for squared errors in ε.
         """
-        weights = TableWeights.of(tuple(groups), values_of(self.welfare), measures_of(self.welfare))
-        costs = [weights.only((name,)).total(priced(group), 1.0) for name, group in groups.items()]
-        privacy_measure = next(iter(groups.values())).privacy_measure
+        tables = tuple(table.name for table in self.workload.tables)
+        weights = TableWeights.of(tables, values_of(self.welfare), measures_of(self.welfare))
+        produced = [priced(group) for group in groups.values()]
+        costs = [weights.only(frontier.tables).total(frontier, 1.0) for frontier in produced]
+        privacy_measure = produced[0].privacy_measure
         absolute = all(measure == "absolute" for measure in weights.measures)
         power = (1.0 if absolute else 2.0) / loss_power(privacy_measure)
         *first, last = groups

@@ -99,10 +99,15 @@ class ProgramFile:
         if table.at_bound_of is not None:
             name = table.at_bound_of
             unit = next((other.unit for other in self.file.workload if other.sum_of == name), None)
-            top = stated_amount(self.domain.attribute(name).upper or 0, unit)
+            upper, step = self.domain.attribute(name).upper or Fraction(0), self.domain.attribute(name).grid
+            rounded = step is not None and self.file.population.attributes[name].grid is not None  # halves upward
+            top, least = (
+                stated_amount(upper, unit),
+                stated_amount(upper - (step or 0) / 2, unit) if rounded else "so much",
+            )
             who = self.units.plural if self.protection.most_records_per_unit == 1 else "records"
             clamped = self.rules.of(self.domain.attribute(name)).outside is ValueRule.CLAMP
-            words = f"{who} whose {name} is counted as {top}" + (": so much, or more" if clamped else "")
+            words = f"{who} whose {name} is counted as {top}" + (f": {least}, or more" if clamped else "")
             limited = clipped_words(None, None, self.protection)
             return words if limited is None else f"{words}; {limited}"
         attribute = None if table.sum_of is None else self.domain.attribute(table.sum_of)

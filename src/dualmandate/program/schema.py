@@ -958,8 +958,8 @@ class WorkloadTable(KeyTable):
     sum_of: Text | None = None
     """A numeric attribute to add up instead of counting records."""
     at_bound_of: Text | None = None
-    """A numeric attribute: records are counted whose number is clipped to its upper bound, or equals it. Their number
-    is measured with noise and paid for, as in any table."""
+    """A numeric attribute: records are counted whose number is clipped to its upper bound, or
+    rounded to it. How many they are is measured with noise and paid for, as in any table."""
     unit: Text | None = None
     """What the table counts: the protected unit where not stated; needed with sum_of."""
     loss: Loss = "squared"
