@@ -146,7 +146,7 @@ class UncertainChoice:
         """The distribution and what it means, in sentences."""
         name, chosen = self.choice.privacy_measure, float(self.choice.loss)
         lines = [
-            f"Preferences are not known exactly. Expected welfare is highest at {name} = {chosen_loss(chosen)}.",
+            f"Expected welfare is highest at {name} = {chosen_loss(chosen)}.",
             f"If preferences were known, the best {name} would lie {self.span()} with probability {percent(LEVEL)}, "
             f"and as likely above {number(self.median)} as below.",
         ]
@@ -314,7 +314,7 @@ def minimax_regret(
 
 
 def _where(corner: Corner) -> str:
-    values = ", ".join(f"{name} {number(value, 6)}" for name, value in corner.values.items())
+    values = ", ".join(f"{name.replace('_', ' ')} {number(value, 6)}" for name, value in corner.values.items())
     return f" at {values}" if values else ""
 
 

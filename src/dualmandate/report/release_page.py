@@ -282,7 +282,7 @@ def _effects(facts: Mapping[str, Any]) -> FigureTable | None:
     rows: list[dict[str, Cell]] = []
     for each in facts["consistency_effects"]:
         span = f"{each['least']:,}" if each["most"] == each["least"] else f"{each['least']:,} to {each['most'] or 0:,}"
-        row: dict[str, Cell] = {key: f"{each[key]:.2f}" for key in EFFECTS}
+        row: dict[str, Cell] = {key: _hundredths(each[key]) for key in EFFECTS}
         span = f"{each['least']:,} and more" if each["most"] is None else span
         rows.append(row | {"table": each["table"], "span": span, "cells": float(each["cells"])})
     if not rows:
@@ -296,6 +296,11 @@ def _effects(facts: Mapping[str, Any]) -> FigureTable | None:
         Column("cells", "numbers", "exact"),
         *(Column(key, heading) for key, heading in EFFECTS.items()),
     )
+
+
+def _hundredths(value: float) -> str:
+    """A number of two decimals; what rounds to nothing has no sign."""
+    return f"{round(value, 2) + 0.0:.2f}".replace("-", "−")
 
 
 def _pairs(caption: str, of: str, what: str, pairs: Mapping[str, object]) -> FigureTable:

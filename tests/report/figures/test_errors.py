@@ -8,7 +8,7 @@ import pytest
 
 from dualmandate.planning.extensions import ExistingError
 from dualmandate.report.figures import Figure, consequences, existing
-from dualmandate.report.theme import NARROW, WIDE
+from dualmandate.report.theme import NARROW, WIDE, Column
 
 
 def drawn(figure: Figure) -> str:
@@ -29,6 +29,14 @@ def test_consequences_are_told_in_the_unit_and_in_dollars(title_i: Any, units: A
     assert dots[0]["root_mean_squared_error"] == row["root_mean_squared_error"]
     bar = next(mark for mark in units(picture) if "to" in mark["data"]["values"][0] and mark["mark"]["type"] == "rule")
     assert (bar["data"]["values"][0]["from"], bar["data"]["values"][0]["to"]) == (0, 1.1852)
+
+
+def test_what_clipping_leaves_out_is_told_beside_the_noise(title_i: Any) -> None:
+    picture = consequences(title_i.choice, {}, {"eligible children by district": 3.5})
+    assert picture.title.endswith("USD 2,502 of noise, and by 3.5 children that clipping leaves out")
+    assert "by noise alone; what clipping leaves out comes on top" in picture.subtitle
+    assert picture.table.rows[0]["left_out"] == 3.5
+    assert not consequences(title_i.choice).table.filled(Column("left_out", ""))
 
 
 def test_without_an_exact_law_the_noise_is_taken_as_normal_and_said_so(title_i: Any) -> None:
