@@ -34,3 +34,4 @@ def test_ends_of_an_interval_are_told_apart_and_what_cannot_be_below_nothing_has
     assert str(Range(0.0, 2.444, "epsilon")) == "at most 2.444 epsilon"
     assert str(Range(0.0, 5.0, "USD")) == "0 to 5 USD"  # an amount may be below 0
     assert str(Range(0.0, 0.0, "epsilon")) == "0 epsilon"
+    assert str(Range(2.142e17, 2.142e17, "a place")) == "214 quadrillion a place"

@@ -51,7 +51,7 @@ class Range:
 
     def __str__(self) -> str:
         share = self.unit.startswith("of the ")
-        ends = [percent(end) if share else number(end) for end in (self.least, self.largest)]
+        ends = [percent(end) if share else _amount(end) for end in (self.least, self.largest)]
         if self.least == 0 < self.largest and (share or self.unit in LOSSES):  # nothing is below 0
             return f"at most {ends[1]} {self.unit}"
         return f"{' to '.join(dict.fromkeys(ends))} {self.unit}"
@@ -213,6 +213,14 @@ class Rate:
             return f"{self.successes:,} of {self.trials:,} (too few to be told as a rate)"
         low, high = percents(*self.interval())
         return f"{percent(self.value)} ({self.successes:,} of {self.trials:,}; 95 % interval {low} to {high})"
+
+
+def _amount(value: float) -> str:
+    """A number; in words where it has too many digits to be read, up to a sextillion."""
+    for size, name in ((1e18, "quintillion"), (1e15, "quadrillion")):
+        if size <= value < 1e21:
+            return f"{number(value / size, 3)} {name}"
+    return number(value)
 
 
 def percents(low: float, high: float) -> tuple[str, str]:

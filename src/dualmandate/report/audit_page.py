@@ -10,7 +10,7 @@ from dualmandate.audit.run import Audit
 from dualmandate.audit.verdict import CLAIM_QUESTION, advice, by_question, gain, question_of, verdict
 from dualmandate.population.wording import number
 from dualmandate.report.figures import risk
-from dualmandate.report.theme import Cell, Column, FigureTable, rendered, shown_figure
+from dualmandate.report.theme import Cell, Column, FigureTable, rendered, shown_figure, unbroken
 
 KINDS = {"program": "a program", "release": "a release", "tables": "published tables"}
 INSIDE = (
@@ -80,7 +80,7 @@ def _circumstances(finding: Finding) -> Iterator[str]:
 def _shown(findings: Sequence[Finding], said: Sequence[Sequence[str]]) -> Iterator[dict[str, object]]:
     for finding, circumstances in zip(findings, said, strict=True):
         yield {
-            "claim": finding.claim[:1].upper() + finding.claim[1:],
+            "claim": unbroken(finding.claim[:1].upper() + finding.claim[1:]),
             "rates": [
                 (who, *_parted(finding.written(success)))
                 for who, success in (
