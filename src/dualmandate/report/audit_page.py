@@ -89,7 +89,7 @@ def _shown(findings: Sequence[Finding], said: Sequence[Sequence[str]]) -> Iterat
                 )
             ],
             "said": circumstances,
-            "nothing": gain(finding) == 0,
+            "nothing": gain(finding) == 0 and finding.partial is None,
             "partial": finding.partial,
             "booked": finding.booked,
             "label": finding.label,

@@ -443,7 +443,9 @@ def plan_figures(plan: Plan, grid: WhatIf) -> Iterator[Figure]:
     yield figures.regret(frontier, welfare, choice)
     if plan.robustness.judged:
         yield figures.tornado(plan.robustness.tornado, choice)
-    yield figures.consequences(choice, plan.half_widths, {table.table: table.bias for table in plan.tables})
+    yield figures.consequences(
+        choice, plan.half_widths, {table.table: table.bias for table in plan.tables if table.bias}
+    )
     yield figures.what_if(frontier, welfare, choice, grid=grid)
     yield _saving(plan)
     beside = {
