@@ -107,9 +107,9 @@ def test_a_member_is_looked_for_in_a_release(tmp_path: Path) -> None:
     found = [finding for finding in audit.findings if finding.attack == "membership"]
     assert len(found) == 6
     assert all("not above" in finding.claim for finding in found)
-    informed = [finding for finding in found if "informed" in finding.claim]
+    informed = [finding for finding in found if "knows everybody else" in finding.claim]
     assert all(finding.success.value > finding.baselines[0].success.value for finding in informed)  # type: ignore[union-attr]
-    leaning = [finding for finding in found if "homer" in finding.claim]
+    leaning = [finding for finding in found if finding.claim.startswith("Homer")]
     assert all(finding.success.value > finding.baselines[0].success.value for finding in leaning)  # type: ignore[union-attr]
     program = dualmandate.load(tmp_path / "program.toml")
     claimed = claim_of(load_release(folder), program)

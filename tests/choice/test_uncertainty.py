@@ -529,7 +529,7 @@ def test_limits(title_i: TitleI) -> None:
 def test_words_and_refusals(title_i: TitleI) -> None:
     words = str(minimax_regret(title_i.laplace(), title_i.welfare(), {COST: (61, 1400)}))
     assert "epsilon = 3.4733 costs society at most USD 22.62 billion more" in words
-    assert "from 2.528 at mean_disclosure_cost 1,400 to 7.183 at mean_disclosure_cost 61" in words
+    assert "from 2.528 at mean disclosure cost 1,400 to 7.183 at mean disclosure cost 61" in words
     relative = minimax_regret(title_i.laplace(), title_i.welfare(), {COST: (61, 1400)}, relative=True)
     assert "at most 28.1 % more" in relative.explain()
     narrow = minimax_regret(title_i.laplace(), title_i.welfare(), {COST: (1399, 1401)}, relative=True)

@@ -26,10 +26,10 @@ def test_every_program_can_be_planned(tmp_path: Path, name: str) -> None:
 def test_the_block_is_its_seven_people(tmp_path: Path) -> None:
     gallery.write("block", tmp_path)
     found = {finding.claim: finding for finding in audit(tmp_path).findings}
-    lists = found["lists of persons with ages in a block of seven people"]
+    lists = found["lists of persons that fit ages in a block of seven people"]
     assert isinstance(lists.success, Range)
     assert (lists.success.least, lists.success.largest, lists.partial) == (1, 1, None)
-    everybody = found["persons that are in every list with ages in a block of seven people"]
+    everybody = found["persons who are in every list that fits ages in a block of seven people"]
     # The article's solution.
     assert sorted(line.split(": ")[1] for line in everybody.details) == [
         "18 male white no",

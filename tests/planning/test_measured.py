@@ -21,7 +21,7 @@ from dualmandate.planning.plan import Plan
 from dualmandate.planning.program import load
 from dualmandate.planning.release_spec import release_spec_of_plan
 from dualmandate.planning.technology import WORTHWHILE, TechnologyBuilder
-from dualmandate.population.wording import money
+from dualmandate.population.wording import money, percent
 from dualmandate.report.documents.plan import plan_document
 from dualmandate.report.plan_words import plan_words
 from dualmandate.workload import Workload
@@ -70,8 +70,9 @@ def test_counts_and_one_sum_are_not_measured_with_one_scale() -> None:
     assert 0.995 * least <= possible <= least
     assert saving["least_lost"] == possible
     assert rows[-1].ours == pytest.approx(1.22, abs=0.005)
-    said = f"society at most {rows[-1].ours:.3g} times the least possible, {money(possible, 'USD')}"
-    assert f"{said}, whatever is measured" in words
+    above = percent(-plan.choice.welfare / possible - 1)
+    said = f"society at most {above} more than the least possible, {money(possible, 'USD')}, whatever is measured"
+    assert said in words
     assert saving["least_valid_for"].endswith("on rows that count people and add up their amounts")
 
 

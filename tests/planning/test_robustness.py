@@ -56,7 +56,7 @@ def test_where_nothing_is_stated_nothing_is_moved_and_it_says_so(title_i: Path) 
     assert second.startswith("This epsilon has no interval, because no number it rests on states an error, and how")
     words = words_of(plan)
     assert "how robust it is cannot be judged: state standard_error, or least and largest" in words
-    assert f"Taken as exact, because nothing is stated of their errors: {', '.join(taken)}." in words
+    assert f"Taken as exact, because nothing is stated of their errors: {', '.join(taken).replace('_', ' ')}." in words
     assert "tornado" not in figure_names(plan)
     moved = {row["input"]: row["elasticity"] for row in document["elasticities"]}
     assert moved.pop("largest_epsilon") == pytest.approx(0, abs=1e-9)
@@ -86,7 +86,7 @@ def test_the_tornado_of_a_standard_error_is_its_interval(changed: Change) -> Non
     assert plan.robustness.interval == pytest.approx(ends, rel=1e-5)
     words = words_of(plan)
     assert "Given the errors that are stated, the best epsilon is between 1.823 and 3.504 (95 %)." in words
-    assert "Taken as exact, because nothing is stated of their errors: population_size, " in words
+    assert "Taken as exact, because nothing is stated of their errors: population size, " in words
     assert "has no interval" not in words
 
 

@@ -165,7 +165,7 @@ def test_the_words_name_the_saving_and_the_gap(town: Any) -> None:
     assert f"{found.exact.rows} measurements." in words
     assert " ".join(found.gap.split()) in words
     assert " are saved against Laplace noise on the tables, in even shares, what is done by hand." in words
-    assert "times the least possible: no strategy brings them below " in words
+    assert " the least possible: no strategy brings them below " in words
     assert "; that holds for every matrix mechanism with laplace noise." in words
     assert "noise laplace, on an optimized strategy" in words
 

@@ -80,7 +80,7 @@ def test_every_file_is_linked_and_digits_end_where_the_error_does(page_file: Pat
     assert "The first 60 of 6,000 numbers" in text
     row = text[text.index('data-codes="R01 f"') :].split("</tr>")[0]
     cells = re.findall(r"<td[^>]*>([^<]*)<", row)
-    assert cells[:7] == ["Region 1", "women", "1,000", "350 to 1,650", "1,000", "361", "300 to 1,710"]
+    assert cells[:7] == ["Region 1", "women", "1,000", "350 to 1,650", "1,000", "360", "300 to 1,710"]
     assert "default-src 'none'" in text
     assert text.count("For print, use value") == 1
 
@@ -104,3 +104,12 @@ def test_it_is_searched_by_labels_and_codes_and_nothing_is_cut_on_a_phone(page_f
     assert browser_page.evaluate("document.documentElement.scrollWidth") <= 390
     cut = "[...document.querySelectorAll('#table-0-rows td')].filter(e => e.getBoundingClientRect().right > 390).length"
     assert browser_page.evaluate(cut) == 0
+
+
+def test_a_bias_that_rounds_to_nothing_has_no_sign(page_file: Path) -> None:
+    effect = {"table": "persons", "least": 1, "most": 9, "cells": 6, "unbiased_bias": -0.004, "consistent_bias": -1.25}
+    effects = [{**effect, "unbiased_error": 0.5, "consistent_error": 0.4}]
+    page = release_page({**facts(), "consistency_effects": effects, "tables": []}, [])
+    assert ">0.00</td>" in page
+    assert ">−1.25</td>" in page
+    assert "-0.00" not in page

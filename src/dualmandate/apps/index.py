@@ -40,8 +40,10 @@ class ProjectIndex:
     accounts: int
 
     def words(self) -> str:
-        counts = f"{self.plans} plans, {self.releases} releases, {self.audits} public audits, {self.accounts} accounts"
-        return f"linked: {counts}\nto open: {self.page}"
+        from dualmandate.population.wording import counted
+
+        of = {"plan": self.plans, "release": self.releases, "public audit": self.audits, "account": self.accounts}
+        return f"linked: {', '.join(counted(count, name) for name, count in of.items())}\nto open: {self.page}"
 
     def document(self) -> dict[str, object]:
         from dualmandate.report.documents.commands import IndexDocument

@@ -26,6 +26,8 @@ REFERENCES: dict[Reference, str] = {
 INTERNAL: frozenset[Reference] = frozenset({"tabulated", "confidential"})
 MOST_DETAILS = 200  # At most this many cells or records are named inside.
 CLAIMED = "what the claim allows"
+LOSSES = ("epsilon", "rho")
+MOST_DIGITS = 7
 FEWEST_TRIALS = 20  # below it a share is told as a count: its interval would be half as wide as all there is
 LOWER_BOUND = "An attack gives a lower bound on risk: another one may find more."
 T_contra = TypeVar("T_contra", contravariant=True)
@@ -49,7 +51,9 @@ class Range:
 
     def __str__(self) -> str:
         share = self.unit.startswith("of the ")
-        ends = [percent(end) if share else number(end) for end in (self.least, self.largest)]
+        ends = [percent(end) if share else _amount(end) for end in (self.least, self.largest)]
+        if self.least == 0 < self.largest and (share or self.unit in LOSSES):  # nothing is below 0
+            return f"at most {ends[1]} {self.unit}"
         return f"{' to '.join(dict.fromkeys(ends))} {self.unit}"
 
 
@@ -207,8 +211,25 @@ class Rate:
     def __str__(self) -> str:
         if self.trials < FEWEST_TRIALS:
             return f"{self.successes:,} of {self.trials:,} (too few to be told as a rate)"
-        low, high = (percent(end) for end in self.interval())
+        low, high = percents(*self.interval())
         return f"{percent(self.value)} ({self.successes:,} of {self.trials:,}; 95 % interval {low} to {high})"
+
+
+def _amount(value: float) -> str:
+    """A number; in words where it has too many digits to be read, up to a sextillion."""
+    for size, name in ((1e18, "quintillion"), (1e15, "quadrillion")):
+        if size <= value < 1e21:
+            return f"{number(value / size, 3)} {name}"
+    return number(value)
+
+
+def percents(low: float, high: float) -> tuple[str, str]:
+    """The ends of an interval as percentages, with as many digits as tell them apart."""
+    for digits in range(3, MOST_DIGITS + 1):
+        ends = percent(low, digits), percent(high, digits)
+        if ends[0] != ends[1]:
+            break
+    return ends
 
 
 def shown(success: Rate | Range) -> str:

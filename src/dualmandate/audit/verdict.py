@@ -96,7 +96,7 @@ def _recognized(found: Sequence[Finding]) -> Iterator[str]:
 
 def _learned(found: Sequence[Finding]) -> Iterator[str]:
     judged = [(each, finding) for finding in found if (each := gain(finding)) is not None]
-    telling = sorted((pair for pair in judged if pair[0] > 0), key=lambda pair: -pair[0])
+    telling = sorted((pair for pair in judged if pair[0] > 0), key=lambda pair: (-pair[0], -_trials(pair[1])))
     if telling:
         _, best = telling[0]
         guessed = [(each.success, each.who) for each in best.baselines if isinstance(each.success, Rate)]
@@ -113,6 +113,11 @@ def _learned(found: Sequence[Finding]) -> Iterator[str]:
             f"From these tables an attacker rebuilt no records better than a guess: {none} get more right than "
             "somebody who has no tables. Another attack may find more."
         )
+
+
+def _trials(finding: Finding) -> int:
+    """How many it was tried on: of findings that say as much, that on most people is told."""
+    return finding.success.trials if isinstance(finding.success, Rate) else 0
 
 
 def _claim(found: Sequence[Finding]) -> Iterator[str]:

@@ -155,7 +155,7 @@ class UncertainChoice:
         # Where it stands at a limit more often than not, nothing lies beyond.
         middle = f", and as likely above {number(self.median)} as below" if max(below, above) < HALF else ""
         lines = [
-            f"Preferences are not known exactly. Expected welfare is highest at {name} = {chosen_loss(chosen)}.",
+            f"Expected welfare is highest at {name} = {chosen_loss(chosen)}.",
             f"If preferences were known, the best {name} would lie {self.span()} with probability {percent(LEVEL)}"
             f"{middle}.",
         ]
@@ -327,7 +327,7 @@ def minimax_regret(
 
 
 def _where(corner: Corner) -> str:
-    values = ", ".join(f"{name} {number(value, 6)}" for name, value in corner.values.items())
+    values = ", ".join(f"{name.replace('_', ' ')} {number(value, 6)}" for name, value in corner.values.items())
     return f" at {values}" if values else ""
 
 

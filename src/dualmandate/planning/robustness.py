@@ -58,7 +58,7 @@ ASKED = "state standard_error, or least and largest, beside the numbers, or othe
 FORMS: Mapping[str, tuple[Callable[[float], InformationUtility], str]] = {
     "linear": (LinearCost, "linear cost: each unit of loss costs as much as the first"),
     "exponential": (ExponentialCost, "exponential cost, k·(e^ε − 1): odds of harm rise as far as they may"),
-    "bounded": (BoundedCost, "bounded cost, k·(1 − e^−ε): no more than k can be lost"),
+    "bounded": (BoundedCost, "bounded cost, k·(1 − e^(−ε)): no more than k can be lost"),
 }
 
 
@@ -102,7 +102,9 @@ class Robustness:
         yield from self.how_sure()
         if self.exact:
             more = len(self.exact) - MOST_NAMED
-            named = ", ".join(self.exact[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+            named = ", ".join(name.replace("_", " ") for name in self.exact[:MOST_NAMED]) + (
+                f" and {more} more" if more > 0 else ""
+            )
             yield f"Taken as exact, because nothing is stated of their errors: {named}."
 
     def how_sure(self) -> Iterator[str]:

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from dualmandate.audit.disclosure_control.comparison import MethodEvaluation
 from dualmandate.audit.finding import CLAIMED, LOWER_BOUND, REFERENCES, Finding, Label
 from dualmandate.audit.run import Audit
-from dualmandate.audit.verdict import advice, by_question, verdict
+from dualmandate.audit.verdict import CLAIM_QUESTION, advice, by_question, gain, question_of, verdict
 from dualmandate.population.wording import number
 from dualmandate.report.figures import risk
-from dualmandate.report.theme import Cell, Column, FigureTable, rendered, shown_figure
+from dualmandate.report.theme import Cell, Column, FigureTable, rendered, shown_figure, unbroken
 
 KINDS = {"program": "a program", "release": "a release", "tables": "published tables"}
 INSIDE = (
@@ -24,14 +24,14 @@ def audit_page(audit: Audit, label: Label = "public") -> str:
     found = audit.findings if label == "internal" else audit.labeled("public")
     return rendered(
         "audit.html",
-        name=audit.target,
+        name=_heading(audit),
         kind=KINDS[audit.kind],
         label=label,
         warning=INSIDE if label == "internal" else None,
         note=LOWER_BOUND,
         verdict=verdict(found),
         advice=advice(found, audit.kind) if found else None,
-        sections=[(question, list(_shown(each))) for question, each in by_question(found)],
+        sections=[(question, *_section(each)) for question, each in by_question(found)],
         details=_details(found) if label == "internal" else None,
         left_out=audit.left_out,
         promised=audit.promised,
@@ -58,10 +58,29 @@ def _frontier(compared: Sequence[MethodEvaluation]) -> Iterator[str]:
             )
 
 
-def _shown(findings: Sequence[Finding]) -> Iterator[dict[str, object]]:
-    for finding in findings:
+def _heading(audit: Audit) -> str:
+    """What was attacked, as a heading begins; the name of a program or a folder stays as it is."""
+    return f"R{audit.target[1:]}" if audit.kind == "release" else audit.target
+
+
+def _section(findings: Sequence[Finding]) -> tuple[list[str], list[dict[str, object]]]:
+    """What is said of all findings of a question, once; and each finding with what is said of it alone."""
+    said = [list(_circumstances(finding)) for finding in findings]
+    common = [line for line in said[0] if len(said) > 1 and all(line in lines for lines in said)]
+    alone = [[line for line in lines if line not in common] for lines in said]
+    return common, list(_shown(findings, alone))
+
+
+def _circumstances(finding: Finding) -> Iterator[str]:
+    yield f"Attack: {finding.attack}."
+    yield f"The attacker knows {finding.attacker_knows}."
+    yield f"Judged by {REFERENCES[finding.reference]}; {finding.coarsening}."
+
+
+def _shown(findings: Sequence[Finding], said: Sequence[Sequence[str]]) -> Iterator[dict[str, object]]:
+    for finding, circumstances in zip(findings, said, strict=True):
         yield {
-            "claim": finding.claim[:1].upper() + finding.claim[1:],
+            "claim": unbroken(finding.claim[:1].upper() + finding.claim[1:]),
             "rates": [
                 (who, *_parted(finding.written(success)))
                 for who, success in (
@@ -69,10 +88,8 @@ def _shown(findings: Sequence[Finding]) -> Iterator[dict[str, object]]:
                     *((_beside(each.who), each.success) for each in finding.baselines),
                 )
             ],
-            "attack": finding.attack,
-            "knows": finding.attacker_knows,
-            "reference": REFERENCES[finding.reference],
-            "coarsening": finding.coarsening,
+            "said": circumstances,
+            "nothing": gain(finding) == 0 and finding.partial is None,
             "partial": finding.partial,
             "booked": finding.booked,
             "label": finding.label,
@@ -80,7 +97,9 @@ def _shown(findings: Sequence[Finding]) -> Iterator[dict[str, object]]:
 
 
 def _named(finding: Finding) -> str:
-    return "true-positive rate" if finding.claim.startswith("true-positive rate") else "the attack"
+    if ": true-positive rate " in finding.claim:
+        return "true-positive rate"
+    return "found" if question_of(finding) == CLAIM_QUESTION else "the attack"
 
 
 def _beside(who: str) -> str:

@@ -8,6 +8,7 @@ a few lines of script that look up and never compute.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import partial
@@ -23,7 +24,13 @@ from dualmandate.program.number import CalibratedNumber
 from dualmandate.report import figures
 from dualmandate.report.figures import Figure, WhatIf
 from dualmandate.report.figures.figure import svg_to_png, write
-from dualmandate.report.plan_words import choice_words, clipped_sentences, optional_sections, technology_words
+from dualmandate.report.plan_words import (
+    choice_words,
+    clipped_sentences,
+    measurement_words,
+    optional_sections,
+    saving_words,
+)
 from dualmandate.report.theme import Cell, Column, FigureTable, cells, plain_unit, rendered, shown_figure
 from dualmandate.semantics import PRIORS, at_most, chance, rounded_up, secret_bounds, sentences
 
@@ -117,7 +124,8 @@ def _page(plan: Plan, drawn: Sequence[Figure], grid: WhatIf) -> str:
         clipped=clipped_sentences(plan),
         what_if=shown["what-if"],
         technologies=[shown[name] for name in ("strategies", "technologies") if name in shown],
-        measured=technology_words(plan),
+        saved=[*([] if plan.technology.found else measurement_words(plan)), *saving_words(plan)],
+        measured=measurement_words(plan) if plan.technology.found else [],
         compared=_compared(plan),
         inputs=_inputs(plan),
         beyond=[(anchor, heading, lines, _belonging(shown, anchor)) for anchor, heading, lines in beyond],
@@ -147,7 +155,8 @@ def _first_readings(plan: Plan) -> list[str]:
     ]
     ranked = sorted(far, key=lambda each: -each[0])[:MOST_READINGS]
     return [
-        f"{reading}: {letter} = {chosen_loss(float(read.loss))}, decided by {read.bound_by}"
+        f"{reading}: {letter} = {chosen_loss(float(read.loss))}"
+        + ("" if read.bound_by == plan.choice.bound_by else f", decided by {read.bound_by}")
         for distance, reading, read in ranked
         if distance > 0
     ]
@@ -284,7 +293,7 @@ def _rests_on(plan: Plan) -> list[FigureTable]:
             moved,
             f"By how many percent the chosen {letter} moves when one number is one percent larger",
             Column("input", "number", "text"),
-            Column("value", "stated", "exact"),
+            Column("value", "stated"),
             Column("unit", "unit", "text"),
             Column("elasticity", f"{letter} moves by, percent"),
         ),
@@ -293,7 +302,7 @@ def _rests_on(plan: Plan) -> list[FigureTable]:
             f"Other readings of the program, and the {letter} that each would choose on the same frontier",
             Column("reading", "read otherwise", "text"),
             Column("parameter", "number", "text"),
-            Column("value", "then", "exact"),
+            Column("value", "then"),
             Column("unit", "unit", "text"),
             Column("loss", f"chosen {letter}", "loss"),
             Column("bound_by", "decided by", "text"),
@@ -310,15 +319,15 @@ def _inputs(plan: Plan) -> tuple[FigureTable, FigureTable]:
     for key, stated in _stated(plan.program.file, ""):
         if isinstance(stated, CalibratedNumber):
             base = f" ({stated.time_base})" if stated.time_base else ""
-            row: dict[str, Cell] = {"key": key, "value": float(stated.value), "unit": plain_unit(stated.unit)}
+            row: dict[str, Cell] = {"key": _in_words(key), "value": _value(stated), "unit": plain_unit(stated.unit)}
             kind = stated.kind or "not stated"
             numbers.append(row | {"error": _error(stated), "source": stated.source + base, "kind": kind})
         elif key.startswith("preferences.estimates"):
             continue  # of the survey behind the numbers above
         elif key.startswith(JUDGMENTS) or ".fitness_for_use." in key:
             words = stated if isinstance(stated, str) else exact(float(stated))
-            judgments.append({"key": key, "value": words})
-    name = Column("key", "key", "text")
+            judgments.append({"key": _in_words(key), "value": words})
+    name = Column("key", "in the program file", "text")
     return (
         FigureTable.of(
             numbers,
@@ -339,11 +348,25 @@ def _inputs(plan: Plan) -> tuple[FigureTable, FigureTable]:
     )
 
 
+def _in_words(key: str) -> str:
+    """Where a number stands in the program file, as words: "preferences: mean disclosure cost"."""
+    parts = re.split(r"\.(?=[^']*(?:'[^']*'[^']*)*$)", key)  # names of tables may have dots
+    return ": ".join(part if "'" in part else part.replace("_", " ") for part in parts)
+
+
+def _value(stated: CalibratedNumber) -> float | str:
+    """A number as it was stated; an estimate with no more digits than its standard error supports."""
+    value = float(stated.value)
+    if stated.standard_error is None or value == 0:
+        return value
+    digits = 2 + math.floor(math.log10(abs(value))) - math.floor(math.log10(float(stated.standard_error)))
+    return number(value, min(max(digits, 2), 10))
+
+
 def _error(stated: CalibratedNumber) -> str:
     """What is stated of how sure a number is."""
-    error, least, largest = (
-        None if each is None else exact(float(each)) for each in (stated.standard_error, stated.least, stated.largest)
-    )
+    error = None if stated.standard_error is None else number(float(stated.standard_error), 2)
+    least, largest = (None if each is None else exact(float(each)) for each in (stated.least, stated.largest))
     said = [*([f"standard error {error}"] if error else []), *([f"{least} to {largest}"] if least else [])]
     return ", ".join(said) or "not stated"
 

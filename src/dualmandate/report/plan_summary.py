@@ -43,10 +43,12 @@ def plan_summary(plan: Plan, after: Sequence[str] = ()) -> list[ScreenLine]:
         ScreenLine(""),
         *(ScreenLine(line, "choice") for line in _lines(first, 2)),
     ]
-    head += [ScreenLine(line) for sentence in sure for line in _lines(sentence, 2)] + [ScreenLine("")]
     paid = [*_counted(plan), *_costs(plan)]
     costs = [ScreenLine(line) for sentence in paid for line in _lines(sentence, 2)] + [ScreenLine("")]
     last = [ScreenLine(line) for line in ("", *after)] if after else []
+    others = len(head) + 1 + len(costs) + len(last) + LEAST_TABLES + 2 + MOST_WARNINGS
+    said = next((each for each in (3, 2) if others + sum(len(_lines(line, each)) for line in sure) <= LINES), 2)
+    head += [ScreenLine(line) for sentence in sure for line in _lines(sentence, said)] + [ScreenLine("")]
     room = LINES - len(head) - len(costs) - len(last)
     told = _told(plan, room - min(len(plan.tables) + 1, LEAST_TABLES + 2)) or [ScreenLine("No warning.")]
     heads, *tables = _tables(plan, room - len(told) - 1)
@@ -58,7 +60,7 @@ def _told(plan: Plan, most: int) -> list[ScreenLine]:
     warnings = [*islice(_warnings(plan), min(MOST_WARNINGS, max(1, most)))]
     lines: list[str] = []
     for later, warning in zip(reversed(range(len(warnings))), warnings, strict=True):
-        lines += _lines(warning, max(1, min(WARNING_LINES, most - len(lines) - later)), "! ")
+        lines += _lines(warning, max(1, min(WARNING_LINES, most - len(lines) - later)), "! ", cut=" … (see --full)")
     return [ScreenLine(line, "warning") for line in lines]
 
 
@@ -138,8 +140,8 @@ def _short(text: str, width: int) -> str:
     return text if len(text) <= width else f"{text[: width - 1].rstrip()}…"
 
 
-def _lines(sentence: str, most: int, mark: str = "") -> list[str]:
+def _lines(sentence: str, most: int, mark: str = "", cut: str = " …") -> list[str]:
     indent = " " * len(mark)
     return textwrap.wrap(
-        sentence, WIDTH, max_lines=most, placeholder=" …", initial_indent=mark, subsequent_indent=indent
+        sentence, WIDTH, max_lines=most, placeholder=cut, initial_indent=mark, subsequent_indent=indent
     )

@@ -43,6 +43,7 @@ VOWELS = frozenset("aeio")  # not u: a unit, a university
 SHOWN_PRIOR, SHOWN_BELIEFS = 0.01, 2  # being in the file, and which of two records
 SHOWN_MULTIPLES = {0.5: "Half of it", 2.0: "Twice it"}
 NO_DIFFERENCE = 1e-9  # share of a cost
+TWICE = 2.0  # from here on a multiple is easier to read than a share
 TELLING = 10.0  # A lower bound that is a smaller part of what errors cost says nothing to a reader.
 NOISY_DENOMINATOR = 0.1  # From this share of a denominator on, its error is too large to be linearized.
 STUDIES = "Studies: for comparison only, never drawn."
@@ -254,10 +255,10 @@ def _read(row: Reading) -> str:
 
 def technology_words(plan: Plan) -> tuple[str, ...]:
     """What is measured, how near to the best possible, and what that saves."""
-    return (*_measured(plan), *_saving(plan))
+    return (*measurement_words(plan), *saving_words(plan))
 
 
-def _measured(plan: Plan) -> list[str]:
+def measurement_words(plan: Plan) -> list[str]:
     """What gets noise, how many numbers that are, and how near to the best possible."""
     found = plan.technology.found
     if not found:
@@ -290,7 +291,7 @@ def _measured_words(plan: Plan) -> str:
     return measured_words(*plan.technology.kind[1:]).replace("the tables", "the tables themselves", 1)
 
 
-def _saving(plan: Plan) -> Iterator[str]:
+def saving_words(plan: Plan) -> Iterator[str]:
     """What errors cost beside plain noise on the tables, and at least."""
     saving, privacy_measure = plan.saving, plan.choice.privacy_measure
     naive, used, least = (saving.at_choice[name] for name in ("naive", "used", "least"))
@@ -312,13 +313,13 @@ def _saving(plan: Plan) -> Iterator[str]:
             chosen = f"In shares by value, by hand too, it would choose {privacy_measure} = {chosen_loss(loss)}"
             yield f"{chosen}, and leave society {_left(plan, saving.by_value, gained)}."
     if least and saving.limit is not None and not _at_the_limit(plan):
-        times = f"Errors cost at most {number(used / least, 3)} times the least possible"
+        times = f"Errors cost at most {_above(used / least)} the least possible"
         valid = saving.limit.bound.valid_for
         yield f"{times}: no strategy brings them below {_money(plan, least)}; that holds for {valid}."
         if saving.least_lost is not None:
-            times = number(-plan.choice.welfare / saving.least_lost, 3)
+            times = _above(-plan.choice.welfare / saving.least_lost)
             yield (
-                f"Privacy and errors together cost society at most {times} times the least possible, "
+                f"Privacy and errors together cost society at most {times} the least possible, "
                 f"{_money(plan, saving.least_lost)}, whatever is measured and at whatever {privacy_measure}."
             )
 
@@ -329,6 +330,11 @@ def _left(plan: Plan, rival: Comparison, gained: float) -> str:
         return f"{_money(plan, gained)} worse off"
     drawn = f", but {rival.noise.capitalize()} noise is a study: it is not drawn exactly" if rival.study else ""
     return f"{_money(plan, -gained)} better off{drawn}"
+
+
+def _above(times: float) -> str:
+    """How far above a bound something is: a share more, or a multiple where that is easier to read."""
+    return f"{percent(times - 1)} more than" if times < TWICE else f"{number(times, 3)} times"
 
 
 def _typical(alone: Choice) -> str:

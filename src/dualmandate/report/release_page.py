@@ -142,7 +142,7 @@ def _shown(anchor: str, glance: Glance, facts: Mapping[str, Any], most: int) -> 
     )
     named = {form: facts[form] for form in FORM_NAMES if form in facts}
     unit = table.unit if table.unit == SHARE else plural(table.unit)
-    error = number(glance.typical_error, 2) if glance.typical_error > 0 else ""
+    error = _two_digits(glance.typical_error) if glance.typical_error > 0 else ""
     told = facts["intervals"] if isinstance(facts.get("intervals"), dict) else None
     clipped = f" ({facts['clipped']})" if facts.get("clipped") else ""
     about = f"In {unit}" + (f"; what is counted:{clipped.replace(' (', ' ', 1)[:-1]}" if clipped else "")
@@ -184,7 +184,7 @@ def _columns(table: PublishedTable, count: int) -> dict[str, list[str]]:
     if errors.any() or table.values is None:
         found["estimate, for analysis"] = _all_rounded(estimates, steps)
         if table.bounds is None:
-            found["standard error"] = [number(error, 2) for error in errors.tolist()]
+            found["standard error"] = [_two_digits(error) for error in errors.tolist()]
         ends = _ends(table)
         if ends is not None:
             spans = zip(ends[0][:count], ends[1][:count], steps, strict=True)
@@ -222,6 +222,12 @@ def _bars(table: PublishedTable, count: int) -> tuple[list[Bar | None], str | No
 def _step(error: float) -> int:
     """The power of ten to which a number with this standard error is rounded: two digits of the error remain."""
     return math.floor(math.log10(error)) - 1 if error > 0 and math.isfinite(error) else -2
+
+
+def _two_digits(error: float) -> str:
+    """An error as its number is rounded: 0.46, 15, 180,000."""
+    step = _step(error)
+    return number(round(error, -step), 2) if step > 0 else number(error, 2)
 
 
 def _all_rounded(values: Floats, steps: Sequence[int]) -> list[str]:
@@ -282,7 +288,7 @@ def _effects(facts: Mapping[str, Any]) -> FigureTable | None:
     rows: list[dict[str, Cell]] = []
     for each in facts["consistency_effects"]:
         span = f"{each['least']:,}" if each["most"] == each["least"] else f"{each['least']:,} to {each['most'] or 0:,}"
-        row: dict[str, Cell] = {key: f"{each[key]:.2f}" for key in EFFECTS}
+        row: dict[str, Cell] = {key: _hundredths(each[key]) for key in EFFECTS}
         span = f"{each['least']:,} and more" if each["most"] is None else span
         rows.append(row | {"table": each["table"], "span": span, "cells": float(each["cells"])})
     if not rows:
@@ -296,6 +302,11 @@ def _effects(facts: Mapping[str, Any]) -> FigureTable | None:
         Column("cells", "numbers", "exact"),
         *(Column(key, heading) for key, heading in EFFECTS.items()),
     )
+
+
+def _hundredths(value: float) -> str:
+    """A number of two decimals; what rounds to nothing has no sign."""
+    return f"{round(value, 2) + 0.0:.2f}".replace("-", "−")
 
 
 def _pairs(caption: str, of: str, what: str, pairs: Mapping[str, object]) -> FigureTable:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from dualmandate.report.figures import Figure
 
 WIDE, NARROW = 680, 320  # px, outer width of a picture on a desk and on a phone
+BROAD = 5  # columns, from here on a table is broader than the text
 ROOMY = 500  # px, from here on there is room for longer labels and a second axis
 FONT = "Helvetica Neue, Helvetica, Arial, Liberation Sans, sans-serif"
 TITLE_SIZE, TEXT_SIZE, LABEL_SIZE = 16, 12.5, 12  # px
@@ -207,6 +208,11 @@ class FigureTable:
         kept = {round(i * step) for i in range(most)}
         marked = {i for i, row in enumerate(self.rows) if row.get("marked")}
         return replace(self, rows=tuple(self.rows[i] for i in sorted(kept | marked)))
+
+    @property
+    def broad(self) -> bool:
+        """Whether it has more columns than a column of text is wide enough for."""
+        return sum(self.filled(column) for column in self.columns) >= BROAD
 
     def filled(self, column: Column) -> bool:
         """Whether a column has anything to say."""

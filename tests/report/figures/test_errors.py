@@ -9,7 +9,7 @@ import pytest
 
 from dualmandate.planning.extensions import ExistingError
 from dualmandate.report.figures import Figure, consequences, existing
-from dualmandate.report.theme import NARROW, WIDE
+from dualmandate.report.theme import NARROW, WIDE, Column
 
 
 def drawn(figure: Figure) -> str:
@@ -39,6 +39,7 @@ def test_a_heading_counts_what_clipping_leaves_out(title_i: Any) -> None:
     title = "A published number is typically off by 12.01 children with what clipping leaves out; by noise alone, by"
     assert consequences(clipped).title == f"{title} 0.5595 children, worth USD 2,502"
     assert [row["left_out"] for row in consequences(clipped).table.rows] == [12.0]
+    assert "by noise alone; what clipping leaves out comes on top" in consequences(clipped).subtitle
 
 
 def test_without_an_exact_law_the_noise_is_taken_as_normal_and_said_so(title_i: Any) -> None:

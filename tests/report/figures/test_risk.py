@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -94,6 +95,14 @@ def test_without_a_plan_the_strongest_old_method_is_named() -> None:
     said = " ".join(risk(WAYS[:-1]).specification()["title"]["text"]).replace("\N{NO-BREAK SPACE}", " ")
     assert "at least 50 % from old methods" in said
     assert "with errors as small" not in said
+
+
+def test_no_name_stands_on_the_line_of_the_guesser(units: Any) -> None:
+    near = [replace(each, records=AttackRates(Rate(18, 100), Rate(20, 100), Rate(0, 100))) for each in WAYS]
+    picture = risk([replace(each, nonmodal_uniques=None) for each in near])
+    drawn = [(unit["mark"], row) for unit in units(picture) for row in unit["data"]["values"]]
+    [dy] = {mark["dy"] for mark, row in drawn if row.get("text") == "the plan: ε = 4"}
+    assert dy > 0  # below its point, which stands below the line
 
 
 def test_boxes() -> None:

@@ -31,6 +31,7 @@ from dualmandate.mechanism.noise import GaussianSampler, LaplaceSampler, NoiseKe
 from dualmandate.population import PrivacyLoss, PrivacyMeasure
 from dualmandate.population.arrays import Booleans, Floats, Integers
 from dualmandate.population.loss import epsilon_at
+from dualmandate.semantics import largest_power
 
 TIE = 1e-9  # Equal ratios are put in an order by this much of a projection.
 _FEW = (0.0005, 0.001, 0.003, 0.01, 0.03)
@@ -70,8 +71,8 @@ class OperatingPoint:
         return self.share_of_bound(epsilon, failure_probability, level=level) > 1.0
 
     def allowed(self, epsilon: float, failure_probability: float = 0.0) -> float:
-        """What the bound allows at the observed false-positive rate: e^ε·FPR + δ, at most 1."""
-        return min(math.exp(min(epsilon, 700.0)) * self.false_positive_rate.value + failure_probability, 1.0)
+        """The most that the claim allows at the observed false-positive rate, by the bounds of both directions."""
+        return largest_power(self.false_positive_rate.value, epsilon, failure_probability)
 
     def share_of_bound(self, epsilon: float, failure_probability: float = 0.0, *, level: float = 0.999) -> float:
         """The largest share of the bound that is certainly reached, over both directions; above 1 breaks it."""

@@ -45,6 +45,11 @@ KNOWN = {
     "likelihood ratio": "the frequencies of the population",
     "informed": "everybody else's values",
 }
+NAMED = {
+    "homer": "Homer's test of membership",
+    "likelihood ratio": "the likelihood ratio test of membership",
+    "informed": "the test of one who knows everybody else",
+}
 NoiseSource = Callable[[bytes, str, tuple[int, int]], Floats]  # noise, from the audit's key, for a purpose
 CELLS = 16  # Records of so many cells are tried, to find one that is easy to recognize.
 MOST_ROWS = 2_048  # Tests on frequencies look at no more rows than this.
@@ -217,8 +222,8 @@ class MembershipAttack:
         bound = point.allowed(target.epsilon, target.failure_probability)
         return Finding(
             attack=self.name,
-            claim=f"true-positive rate of the {test} test of membership at a false-positive rate of "
-            f"{percent(point.false_positive_rate.value)}, over draws of {target.name}; "
+            claim=f"{NAMED[test]} at a false-positive rate of {percent(point.false_positive_rate.value)}: "
+            f"true-positive rate over draws of {target.name}; "
             f"{'ABOVE' if above else 'not above'} {allowed}",
             success=point.true_positive_rate,
             baselines=(

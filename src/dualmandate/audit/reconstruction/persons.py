@@ -335,11 +335,11 @@ class PersonsAttack:
         solved = {place: each for place, each in found.items() if each.solutions}
         if found:
             unique = sum(each.unique for each in found.values())
-            yield proved_share(make, f"places whose persons follow from {target.name}", unique, len(found))
+            yield proved_share(make, f"places where all records follow from {target.name}", unique, len(found))
         if solved:
             counts = [len(each.solutions) for each in solved.values()]
             yield make(
-                claim=f"lists of persons with {target.name}" + (", at least" if late else ""),
+                claim=f"lists of persons that fit {target.name}" + (", at least" if late else ""),
                 success=Range(min(counts), max(counts), "a place"),
                 baselines=(Baseline("without the statistics, at least", Range(*_lists(target, solved), "a place")),),
             )
@@ -347,7 +347,7 @@ class PersonsAttack:
             common = [(place, *person) for place, each in solved.items() for person in each.common]
             yield proved_share(
                 make,
-                f"persons that are in every list with {target.name}",
+                f"persons who are in every list that fits {target.name}",
                 sum(len(each.common) for each in solved.values() if each.complete),
                 persons,
                 details=tuple(f"{place}: {number} {' '.join(kind)}" for place, number, kind in common[:MOST_DETAILS]),

@@ -147,6 +147,7 @@ def noisy_tables(
         estimates.append(place.by_place(table, found.estimates).astype(np.float64))
         errors.append(place.by_place(table, found.standard_errors).astype(np.float64).mean(axis=0) * MEAN_SIZE)
     published, scales = np.concatenate(estimates, axis=1), np.concatenate(errors)
+    ends = [f"{size:.3g}" for size in (scales.min(), scales.max())]
     truths = {
         reference: count_all(path, program.domain, place, program.rules) for reference, path in options.files.items()
     }
@@ -156,7 +157,7 @@ def noisy_tables(
         published,
         scales,
         place.domain,
-        protection=f"errors of {scales.min():.3g} to {scales.max():.3g} on average",
+        protection=f"errors of {' to '.join(dict.fromkeys(ends))} on average",
         prior="what all places together are like" if place.axis is not None else "how many there are",
         truths=truths,
     )

@@ -53,7 +53,9 @@ def clipping(curve: BoundCurve, currency: str) -> Figure:
             if shown := [row for row in rows if row[key] is not None and row[key] >= low]:
                 marks.append(plane.curve(shown, "bound", key, color=color))
                 ends.append((shown[-1][key], words, color))
-        places = spread([end for end, _, _ in ends], plane.up, height=height, gap=18)
+        edge = 10 / height  # the words stay above the axis
+        inner = Ruler("", plane.up.value(edge), plane.up.value(1 - edge), log=True)
+        places = spread([end for end, _, _ in ends], inner, height=round(height * (1 - 2 * edge)), gap=18)
         for place, (_, words, color) in zip(places, ends, strict=True):
             marks.append(plane.words(edges[1], place, words, color=color, align="right", shift=(-2, 0)))
         labels = [(curve.bound, high, f"in use: {used}", LIGHT.limit, 6)]

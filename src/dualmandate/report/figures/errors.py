@@ -50,8 +50,9 @@ MOST_SHARE_LEFT = 0.9  # a bound further below than this says nothing to a reade
 def consequences(choice: Choice, half_widths: Mapping[str, float] | None = None) -> Figure:
     """One bar a table, as long as its 95 % half-width, with a dot at its root mean squared error; a panel a unit.
 
-    `half_widths` are exact ones, by table, in the table's unit; where one is missing, the noise is taken as normal
-    and the half-width is 1.96 root mean squared errors.
+    Both are of the noise alone; what clipping leaves out stands beside them. `half_widths` are exact ones, by table,
+    in the table's unit; where one is missing, the noise is taken as normal and the half-width is 1.96 root mean squared
+    errors.
     """
     known = half_widths or {}
     rows = [
@@ -87,6 +88,8 @@ def consequences(choice: Choice, half_widths: Mapping[str, float] | None = None)
         error = f"{both} with what clipping leaves out; by noise alone, by {error}"
     which = "A published number" if len(rows) == 1 else f"A number in '{first['table']}'"
     subtitle = "Dot: root mean squared error; bar: what 95 in 100 published numbers stay within"
+    if any(row["left_out"] for row in rows):
+        subtitle += " by noise alone; what clipping leaves out comes on top, as the table says"
     if not all(row["exact"] for row in rows):
         subtitle += " (noise taken as normal where no exact law is known)"
     return Figure(
@@ -258,6 +261,11 @@ def _name(name: str, studies: Collection[str]) -> str:
     return f"{name} (study)" if name in studies else name
 
 
+def _noise(name: str) -> str:
+    """A technology in a sentence: those that are named after people have a capital letter."""
+    return f"{name.title() if name in ('laplace', 'gaussian') else name} noise" if name.isalpha() else name
+
+
 def _best_at(here: Row, frontiers: Sequence[Frontier], loss: str, studies: Collection[str]) -> str:
     """Who is best at the choice, and by how much the next one costs more; a study only where nothing else is there."""
     times = [(here[f"times_{i}"], frontier.name) for i, frontier in enumerate(frontiers)]
@@ -265,17 +273,21 @@ def _best_at(here: Row, frontiers: Sequence[Frontier], loss: str, studies: Colle
     if len(ranked) == 1 and studies:
         cost, study = next((cost, name) for cost, name in times if name in studies)
         more = cost - 1
+        if abs(more) < ALIKE:
+            return f"At {loss}, {_noise(ranked[0][1])} and {_noise(study)} (a study) err alike"
         differs = f"{percent(abs(more))} {'more' if more >= 0 else 'less'}"
         return (
-            f"At {loss}, errors cost least with {ranked[0][1]}; with {_name(study, studies)} they would cost {differs}"
+            f"At {loss}, errors cost least with {_noise(ranked[0][1])}; with {_noise(study)} (a study) they would cost "
+            f"{differs}"
         )
     ranked = ranked or sorted(times)
     if len(ranked) == 1:
-        return f"One technology was considered: {ranked[0][1]}"
+        return f"One technology was considered: {_noise(ranked[0][1])}"
     if ranked[1][0] - 1 < ALIKE:
-        return f"At {loss}, {ranked[0][1]} and {ranked[1][1]} err alike"
+        return f"At {loss}, {_noise(ranked[0][1])} and {_noise(ranked[1][1])} err alike"
     more_with = percent(ranked[1][0] - 1)
-    return f"At {loss}, errors cost least with {ranked[0][1]}; with {ranked[1][1]} they cost {more_with} more"
+    first, second = (_noise(name) for _, name in ranked[:2])
+    return f"At {loss}, errors cost least with {first}; with {second} they cost {more_with} more"
 
 
 def _ribbon(plane: Plane, rows: Rows, colors: Mapping[str, str]) -> list[Mark]:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from dualmandate.choice import Choice, Limits, SocialWelfare
     from dualmandate.frontier import Frontier
 
+FLAT = 0.3  # share of the errors: where less than this moves with the loss, the axis does not begin at 0
 TANGENCY_REACH = (0.55, 2.2)  # from this share of the chosen loss to this multiple of it
 TANGENCY_FINDINGS = {
     "preferences": "At {loss}, one more unit of privacy loss costs exactly what its accuracy is worth",
@@ -101,7 +102,7 @@ def tangency(frontier: Frontier, welfare: SocialWelfare, choice: Choice, *, limi
         )
         plane = Plane(
             Ruler(f"privacy loss {letter}: less protection →", rows[0]["loss"], rows[-1]["loss"]),
-            Ruler(upward, min(rows[0]["frontier"], 1.5 * level), 0.0, labels=kind),
+            Ruler(upward, *_heights(rows, level), labels=kind),
         )
         picture = layered(
             *_limit_marks(plane, choice, limits),
@@ -127,6 +128,13 @@ def tangency(frontier: Frontier, welfare: SocialWelfare, choice: Choice, *, limi
         table=table,
         layout=layout,
     )
+
+
+def _heights(rows: tuple[Row, ...], level: float) -> tuple[float, float]:
+    """The ends of the axis: up to 0, or about the curves, where little of the error is noise and they lie far below."""
+    low, high = rows[0]["frontier"], rows[-1]["frontier"]
+    rise = high - low
+    return (min(low, 1.5 * level), 0.0) if rise > FLAT * abs(level) else (low - 0.3 * rise, high + 0.6 * rise)
 
 
 def _named_curves(plane: Plane, rows: tuple[Row, ...], choice: Choice, *, level: float, width: int) -> list[Mark]:

@@ -246,8 +246,10 @@ class _Canvas:
         return (self.width - AXIS) * across, self.height * (1 - up)
 
     def marks(self) -> list[Point]:
-        """Samples of every mark."""
-        lines = [[self.at(row) for row in _of_family(self.rows, family)] for family in COLORS]
+        """Samples of every mark, the line of the guesser among them."""
+        guess = self.height * (1 - self.plane.up.share(self.rows[0][f"{self.y}_guess"]))
+        lines = [[(0.0, guess), (float(self.width - AXIS), guess)]]
+        lines += [[self.at(row) for row in _of_family(self.rows, family)] for family in COLORS]
         bars = [[self.at(row) for row in _ends(each, self.y)] for each in self.rows]
         return [*(point for line in (*lines, *bars) for point in along(line)), *(self.at(row) for row in self.chosen)]
 
@@ -307,11 +309,9 @@ class _Canvas:
 
     def _free(self, size: tuple[float, float], marks: list[Point]) -> Box:
         """A place for a box of this size that covers least; the upper right before others."""
-        guess = self.height * (1 - self.plane.up.share(self.rows[0][f"{self.y}_guess"]))
-        line = along([(0.0, guess), (float(self.width - AXIS), guess)])
         right, low = self.width - AXIS - size[0], self.height - size[1] - 4
         places = [Box(right * a / 8, low * b / 8, *size) for b in range(9) for a in range(8, -1, -1)]
-        return min(places, key=lambda box: hits(box, [*marks, *line], ()))
+        return min(places, key=lambda box: hits(box, marks, ()))
 
     def _value(self, across: float, down: float) -> Point:
         return self.plane.across.value(across / (self.width - AXIS)), self.plane.up.value(1 - down / self.height)

@@ -24,6 +24,7 @@ from dualmandate.report.figures.figure import (
     LETTER,
     LINE_HEIGHT,
     Align,
+    Clearing,
     Figure,
     Mark,
     Plane,
@@ -267,8 +268,13 @@ def robust(choice: RobustChoice) -> Figure:
         marks += [
             *(plane.curve(piece, "loss", "worst", color=LIGHT.ink, thick=3) for piece in _pieces(rows, "worst", top)),
             plane.points(here, "loss", "worst", color=LIGHT.ink, name="optimum"),
-            plane.words(choice.epsilon, choice.regret, chosen, align="center", shift=(0, 14)),
         ]
+        keyed = (0.0, 0.0, float(width), float(LINE_HEIGHT * lines))
+        clearing = Clearing(plane, width - 80, height, boxes=(keyed,))
+        for key in ("worst", *(f"corner{j}" for j in range(len(drawn)))):
+            clearing = clearing.with_line([(row["loss"], row[key]) for row in rows if row[key] <= band])
+        spot, _ = clearing.named([(choice.epsilon, choice.regret)], chosen)
+        marks += [] if spot is None else [plane.words(*spot, chosen, align="center")]
         return layered(*marks, height=height)
 
     chosen = f"{letter} = {number(float(choice.loss), 5)}"
