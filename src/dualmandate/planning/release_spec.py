@@ -214,7 +214,9 @@ def _facts(plan: SavedPlan, program: ProgramFile) -> dict[str, object]:
         seen_in_the_data=program.file.population.seen_in_the_data,
     )
     seen = list(program.file.population.seen_in_the_data)
+    stated = program.file.program
     return {
+        **{key: words for key, words in (("title", stated.title), ("agency", stated.agency)) if words},
         "description": program.file.program.description,
         "mechanism": document["exact"]["mechanism"],
         "guarantee": promise.document(),

@@ -53,7 +53,7 @@ def release_page(facts: Mapping[str, Any], tables: Sequence[Glance]) -> str:
     most = max(LEAST_SHOWN, MOST_SHOWN // max(1, len(tables) + len(ratios)))
     return rendered(
         "release.html",
-        name=facts["program"],
+        name=facts.get("title") or facts["program"],
         facts=facts,
         loss=stated_loss(loss),
         contents=CONTENTS,
@@ -123,6 +123,7 @@ class ShownTable:
     exact: bool
     typical_error: str
     intervals: Mapping[str, str] | None  # how they were made, or why there are none
+    without: str | None  # why the numbers for print have none, where they have none
     files: Mapping[str, str]
     columns: tuple[str, ...]
     headings: tuple[str, ...]
@@ -142,15 +143,17 @@ def _shown(anchor: str, glance: Glance, facts: Mapping[str, Any], most: int) -> 
     )
     named = {form: facts[form] for form in FORM_NAMES if form in facts}
     unit = table.unit if table.unit == SHARE else plural(table.unit)
-    error = number(glance.typical_error, 2) if glance.typical_error > 0 else ""
+    error = _two_digits(glance.typical_error) if glance.typical_error > 0 else ""
     told = facts["intervals"] if isinstance(facts.get("intervals"), dict) else None
-    clipped = f" ({facts['clipped']})" if facts.get("clipped") else ""
-    about = f"In {unit}" + (f"; what is counted:{clipped.replace(' (', ' ', 1)[:-1]}" if clipped else "")
+    clipped = f"; what is counted: {facts['clipped']}" if facts.get("clipped") else ""
+    about, without = f"In {unit}{clipped}", None
     if "numerator" in facts:
         as_unit = "as a share" if table.unit == SHARE else f"in {unit}"
-        about = f"{table.name}{clipped}: '{facts['numerator']}' over '{facts['denominator']}', {as_unit}"
+        about = f"'{facts['numerator']}' over '{facts['denominator']}', {as_unit}{clipped}"
         ways = "95 %, of the ratio of the estimates" if facts["intervals"] else "one by one, by load_release"
         told = {"estimates": ways, "values": "not given"}
+    elif told is not None and table.values is not None and "value_lower_95" not in table.intervals:
+        without = told["values"].removeprefix("not given: ")
     return ShownTable(
         anchor,
         table.name,
@@ -160,6 +163,7 @@ def _shown(anchor: str, glance: Glance, facts: Mapping[str, Any], most: int) -> 
         bool(facts.get("exact")),
         error,
         told,
+        without,
         {form: quote(path) for form, path in named.items()},
         table.columns,
         tuple(columns),
@@ -184,7 +188,7 @@ def _columns(table: PublishedTable, count: int) -> dict[str, list[str]]:
     if errors.any() or table.values is None:
         found["estimate, for analysis"] = _all_rounded(estimates, steps)
         if table.bounds is None:
-            found["standard error"] = [number(error, 2) for error in errors.tolist()]
+            found["standard error"] = [_two_digits(error) for error in errors.tolist()]
         ends = _ends(table)
         if ends is not None:
             spans = zip(ends[0][:count], ends[1][:count], steps, strict=True)
@@ -222,6 +226,11 @@ def _bars(table: PublishedTable, count: int) -> tuple[list[Bar | None], str | No
 def _step(error: float) -> int:
     """The power of ten to which a number with this standard error is rounded: two digits of the error remain."""
     return math.floor(math.log10(error)) - 1 if error > 0 and math.isfinite(error) else -2
+
+
+def _two_digits(error: float) -> str:
+    """A standard error: 12,000 and not 12,091, of which nothing else on the page has more than the first two digits."""
+    return number(round(error, -_step(error)), 2)
 
 
 def _all_rounded(values: Floats, steps: Sequence[int]) -> list[str]:
