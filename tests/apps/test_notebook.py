@@ -312,8 +312,8 @@ WRONG: list[tuple[str, Callable[[Road], object]]] = [
     ("a file for a release", lambda road: dm.load_release(road.folder / "state" / "ledger.sqlite")),
     ("nothing at all to load", lambda _: dm.load()),  # type: ignore[call-arg]
     ("another word for the file", lambda _: dm.load(path="program.toml")),  # type: ignore[call-arg]
-    ("no name of a figure", lambda road: road.plan.figure()),  # type: ignore[attr-defined]
-    ("approved in order", lambda road: road.plan.approve(road.ledger, "Ben")),  # type: ignore[attr-defined]
+    ("no name of a figure", lambda road: road.plan.figure()),  # type: ignore[call-arg]
+    ("approved in order", lambda road: road.plan.approve(road.ledger, "Ben")),  # type: ignore[call-arg]
     ("a list to take up", lambda road: dm.publish(road.plan, records(), road.ledger, resume=[1])),  # type: ignore[arg-type]
     ("a word for a truth", lambda road: dm.publish(road.plan, records(), road.ledger, unchecked="yes")),  # type: ignore[arg-type]
     ("an account in words", lambda road: road.ledger.open_account("people", by="Ann")),  # type: ignore[arg-type]
