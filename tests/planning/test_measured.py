@@ -70,7 +70,9 @@ def test_counts_and_one_sum_are_not_measured_with_one_scale() -> None:
     assert 0.995 * least <= possible <= least
     assert saving["least_lost"] == possible
     assert rows[-1].ours == pytest.approx(1.22, abs=0.005)
-    said = f"society at most {rows[-1].ours:.3g} times the least possible, {money(possible, 'USD')}, whatever is measured"
+    said = (
+        f"society at most {rows[-1].ours:.3g} times the least possible, {money(possible, 'USD')}, whatever is measured"
+    )
     assert said in words
     assert saving["least_valid_for"].endswith("on rows that count people and add up their amounts")
 
