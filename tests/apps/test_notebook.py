@@ -141,7 +141,7 @@ def test_a_notebook_is_shown_what_a_person_wants(road: Road) -> None:
         "choice": (plan.choice, ["ages by ward", "people"]),
         "frontier": (plan.frontier, ["ages by ward", "0.25"]),
         "release": (road.release, ["ages by ward", "ward, age", "16"]),
-        "table": (road.release["ages by ward"], ["[18, 40)", "standard_error"]),
+        "table": (road.release["ages by ward"], ["18 to under 40", "standard_error", "In people."]),
         "interval": (interval, ["standard error", "exactly"]),
         "ledger": (road.ledger, ["residents", "epsilon 50"]),
         "figure": (plan.figure("regret"), ["<svg", "--dm-paper"]),
@@ -235,7 +235,7 @@ def test_numbers_have_the_digits_that_their_error_supports() -> None:
     wide = dataclasses.replace(found, standard_error=95_971.16, unit="USD")
     assert str(wide).startswith("USD 37,550,000, standard error 96,000: 37,361,000 to 37,738,000 with probability")
     persons = dataclasses.replace(found, estimate=134.0, lower=130.0, upper=138.0, standard_error=2.11, unit="person")
-    assert str(persons).startswith("134 people, standard error 2.2: 130 to 138 with probability exactly")
+    assert str(persons).startswith("134 people, standard error 2.1: 130 to 138 with probability exactly")
 
 
 def test_labels_are_what_people_type() -> None:
@@ -309,6 +309,29 @@ WRONG: list[tuple[str, Callable[[Road], object]]] = [
     ("levels in words", lambda road: road.release.interval("ages by ward", "north")),  # type: ignore[arg-type]
     ("a sure interval", lambda road: road.release.interval("ages by ward", probability=1)),
     ("words for a probability", lambda road: road.release.interval("ages by ward", probability="often")),
+    ("an interval of nothing", lambda road: road.release.interval()),  # type: ignore[call-arg]
+    ("no such ratio", lambda road: road.release.joint("mean")),
+    ("a file for a release", lambda road: dm.load_release(road.folder / "state" / "ledger.sqlite")),
+    ("nothing at all to load", lambda _: dm.load()),  # type: ignore[call-arg]
+    ("another word for the file", lambda _: dm.load(path="program.toml")),  # type: ignore[call-arg]
+    ("no name of a figure", lambda road: road.plan.figure()),  # type: ignore[call-arg]
+    ("approved in order", lambda road: road.plan.approve(road.ledger, "Ben")),  # type: ignore[call-arg]
+    ("a list to take up", lambda road: dm.publish(road.plan, records(), road.ledger, resume=[1])),  # type: ignore[arg-type]
+    ("a word for a truth", lambda road: dm.publish(road.plan, records(), road.ledger, unchecked="yes")),  # type: ignore[arg-type]
+    ("an account in words", lambda road: road.ledger.open_account("people", by="Ann")),  # type: ignore[arg-type]
+    ("opened by nobody", lambda road: road.ledger.open_account(road.ledger.accounts()[0])),  # type: ignore[call-arg]
+    ("a cap that is a number", lambda _: dm.Account("people", "person", 5)),  # type: ignore[arg-type]
+    ("a list of losses", lambda _: dm.PrivacyLoss.pure([1])),  # type: ignore[arg-type]
+    ("a survey of a number", lambda _: dm.load_survey(3)),  # type: ignore[arg-type]
+    ("noise of a number", lambda _: dm.mechanism_named(3)),  # type: ignore[arg-type]
+    ("a name for a technology", lambda _: dm.frontier_of("geometric", dm.identity(3))),  # type: ignore[arg-type]
+    ("numbers for workloads", lambda _: dm.kron(1, 2)),  # type: ignore[arg-type]
+    ("a number to optimize for", lambda _: dm.optimize_strategy(3)),  # type: ignore[arg-type]
+    ("a number for a frontier", lambda _: dm.choose(1, 2)),  # type: ignore[arg-type]
+    ("words for attributes", lambda _: dm.Domain(("a", "b"))),  # type: ignore[arg-type]
+    ("a number for levels", lambda _: dm.Attribute("a", 3)),  # type: ignore[arg-type]
+    ("a number for a shape", lambda _: dm.marginals(3, 1)),  # type: ignore[arg-type]
+    ("words for a cost", lambda _: dm.LinearCost("much")),  # type: ignore[arg-type]
     ("no probability", lambda road: road.release.interval("ages by ward", probability=None)),  # type: ignore[arg-type]
 ]
 
@@ -322,6 +345,25 @@ def test_wrong_arguments_are_refused(wrong: Callable[[Road], object], road: Road
     assert refused.value.instead
     assert CANARY not in str(refused.value)
     assert road.ledger.remaining("residents") == before
+
+
+def test_what_is_missing_or_misspelled_is_named(road: Road) -> None:
+    with pytest.raises(Refusal, match="did you mean 'ledger'"):
+        dm.load(PROGRAM).plan(legder=road.ledger)  # type: ignore[call-arg]
+    with pytest.raises(Refusal, match="missing a required argument: 'ledger'"):
+        dm.publish(road.plan, records())  # type: ignore[call-arg]
+    with pytest.raises(Refusal) as refused:
+        dm.load_release(road.folder / "releases")
+    assert str(road.folder / "releases" / "residents-1") in refused.value.instead
+    assert dm.load_release(road.folder / road.release.folder / "release.json").tables == road.release.tables
+
+
+def test_what_is_given_back_says_what_it_is_on_one_line(road: Road) -> None:
+    notice = road.plan.approve(road.ledger, by="Zoe")
+    found = dm.check(road.plan, records(), road.ledger, by="Cleo")
+    for each in (notice, found, road.release.privacy("1e-9"), road.plan.loss):
+        assert not too_long(repr(each)), repr(each)
+    assert repr(road.plan.loss).startswith("PrivacyLoss(epsilon = ")
 
 
 def test_refusals_of_a_dictionary_name_its_key() -> None:

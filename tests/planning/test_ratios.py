@@ -267,7 +267,7 @@ def test_a_release_publishes_ratios_with_intervals_in_every_form(tmp_path: Path)
     assert release.interval("persons by region").covers == COVERED
     assert (folder / facts["ratios"][0]["sdmx-csv"]).exists()
     page = (folder / "index.html").read_text(encoding="utf-8").replace("&#39;", "'")
-    assert f"mean cost by region ({clipped}): 'cost by region' over 'persons by region', in USD per person" in page
+    assert f"'cost by region' over 'persons by region', in USD per person; what is counted: {clipped}." in page
     assert "'persons by region' over 'persons', as a share" in page
     assert "The interval belongs to the ratio of the estimates" in page
     assert str(north).startswith(f"USD {north.estimate:.1f} per person, standard error ")

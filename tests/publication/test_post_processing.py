@@ -36,6 +36,19 @@ def test_the_effect_of_whole_numbers_is_told_by_table_and_size() -> None:
     assert all(effect.consistent_bias >= 0 for effect in smallest)  # what is nothing cannot be less
 
 
+def test_many_cells_are_simulated_where_fitting_them_is_quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Amounts have many levels, and so many cells; a fit of them may take few steps all the same."""
+    order, found = measured()
+    monkeypatch.setattr(post_processing, "too_long", lambda _: True)
+    made = post_processing.post_process(order, measured=found, totals=None)
+    assert set(made.reaches) == {"ages", "ages by sex"}
+    monkeypatch.setattr(post_processing, "MOST_FITTED", 0)
+    assert not post_processing.post_process(order, measured=found, totals=None).reaches
+    monkeypatch.undo()
+    monkeypatch.setattr(post_processing, "MOST_SIMULATED", 8)  # of nine numbers
+    assert not post_processing.post_process(order, measured=found, totals=None).reaches
+
+
 def test_a_simulation_that_fails_leaves_the_whole_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     order, found = measured()
     monkeypatch.setattr(post_processing, "consistency_effect", refusing)

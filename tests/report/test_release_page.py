@@ -74,15 +74,30 @@ def page_file(tmp_path: Path) -> Path:
 def test_every_file_is_linked_and_digits_end_where_the_error_does(page_file: Path) -> None:
     text = page_file.read_text(encoding="utf-8")
     links = re.findall(r'href="([^"#]+)"', text)
-    assert {"tables/t.csv", "tables/t.parquet", "README.md", "data_dictionary.csv", "program/my%20file.toml"} <= {
-        *links
-    }
+    own = {"README.md", "data_dictionary.csv", "release.json", "program/my%20file.toml"}
+    assert own | {"tables/t.csv", "tables/t.parquet"} <= {*links}
     assert "The first 60 of 6,000 numbers" in text
     row = text[text.index('data-codes="R01 f"') :].split("</tr>")[0]
     cells = re.findall(r"<td[^>]*>([^<]*)<", row)
     assert cells[:7] == ["Region 1", "women", "1,000", "350 to 1,650", "1,000", "360", "300 to 1,710"]
     assert "default-src 'none'" in text
     assert text.count("For print, use value") == 1
+
+
+def test_who_publishes_stands_above_and_a_missing_interval_is_explained_where_the_number_stands() -> None:
+    values, errors = np.array([12_345, 6]), np.array([12_091.4, 3.849])
+    table = PublishedTable("persons", "person", ("sex",), (("f", "m"),), values + 0.25, errors, values=values)
+    said = facts() | {"title": "Health claims 2025", "agency": "Statistics Nowhere"}
+    words = {"estimates": "by the exact law of the noise", "values": "not given: it would take too long"}
+    said["tables"] = [{**said["tables"][0], "intervals": words}]
+    text = release_page(said, [Glance(table, 2, 12_091.4)])
+    assert "<h1>Health claims 2025: published at ε = 1</h1>" in text
+    assert "Published by Statistics Nowhere." in text
+    before, details = text.split("<details><summary>How the intervals were made", 1)
+    assert "The numbers for print have no interval here: it would take too long." in before
+    assert "12,091" not in text  # of a standard error, two digits, as of the number beside it
+    assert re.findall(r'"standard error">([^<]*)<', text) == ["12,000", "3.8"]
+    assert "not given: it would take too long" in details
 
 
 @pytest.mark.browser

@@ -58,6 +58,7 @@ from dualmandate.ledger.signatures import signed_words
 from dualmandate.ledger.storage import find_store
 from dualmandate.population import PrivacyLoss, PrivacyMeasure
 from dualmandate.population.rational import rational, written
+from dualmandate.population.shown import one_line
 
 if TYPE_CHECKING:
     from dualmandate.planning.plan import Plan
@@ -437,6 +438,8 @@ class ApprovalNotice:
     subject: str = "plan"  # or the rate of an audit
     next: str | None = None  # the command to type next
 
+    __repr__ = one_line
+
     @property
     def signed_with(self) -> str | None:
         """The key of the approver."""
@@ -584,7 +587,11 @@ def named_account(ledger: Ledger, name: str, *, opening: str | None = None) -> A
             why=f"the ledger's accounts are {', '.join(repr(known) for known in accounts)}"
             if accounts
             else "the ledger has no account yet",
-            instead=f"open it, with a cap of your choice: {opening}" if opening else "state one of these",
+            instead=f"open it, with a cap of your choice: {opening}"
+            if opening
+            else "state one of these"
+            if accounts
+            else "open it first, with its unit and its cap",
         )
     return accounts[name]
 

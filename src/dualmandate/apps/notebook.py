@@ -13,11 +13,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dualmandate.errors import InvalidRequest, UnknownName, did_you_mean
+from dualmandate.errors import InvalidRequest, LedgerUnavailable, UnknownName, did_you_mean
 from dualmandate.planning.plan import Plan
 from dualmandate.planning.program import Program
 from dualmandate.planning.program import load as read_program
-from dualmandate.population.arguments import expected, unexpected
+from dualmandate.population.arguments import checked_call, expected, unexpected
 from dualmandate.publication import CsvFile, DatabaseTable, Frame, ParquetFile, SparkTable, StatisticalFile, source_file
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ A_PLAN = 'make one: load("program.toml").plan()'
 class NotebookProgram(Program):
     """What a program file says, as the rooms of the house understand it. All of it is public."""
 
+    @checked_call
     def plan(
         self,
         remaining: Fraction | float | None = None,
@@ -85,6 +86,7 @@ class NotebookPlan(Plan):
         """The names of its pictures."""
         return tuple(self._figures)
 
+    @checked_call
     def figure(self, name: str) -> Figure:
         """One of its pictures, with the table behind it: `plan.figure("tangency")`."""
         if name == "tangency":  # the one that everybody asks for, without the choices under other weights
@@ -101,6 +103,7 @@ class NotebookPlan(Plan):
             )
         return known[name]
 
+    @checked_call
     def save(self, folder: str | Path, *, progress: Told | None = None) -> Path:
         """Write plan.json, what it measures and the dossier, as `plan --out` does; the path of plan.json."""
         from dualmandate.apps.folder import check_writable
@@ -113,6 +116,7 @@ class NotebookPlan(Plan):
         write(self, plan_document(self), place, _Quiet(progress))
         return place / PLAN_FILE
 
+    @checked_call
     def approve(
         self, ledger: Ledger | str | Path, *, by: str, sign: str | Path | None = None, seen: bool = False
     ) -> ApprovalNotice:
@@ -173,6 +177,7 @@ def _path(value: object, what: str, instead: str) -> str | Path:
     return Path(found).expanduser() if isinstance(found, Path) or found.startswith("~") else found
 
 
+@checked_call
 def load(program: str | Path | Mapping[str, object]) -> NotebookProgram:
     """Read a program: a file, a folder that holds one, or a dictionary with the same keys.
 
@@ -187,6 +192,7 @@ def load(program: str | Path | Mapping[str, object]) -> NotebookProgram:
     return _with_doors(read_program(program_file(place)))
 
 
+@checked_call
 def open_ledger(ledger: Ledger | str | Path | None = None, *, create: bool = False) -> Ledger:
     """The ledger at a path or a URL, or the project's own; one that is open already is given back.
 
@@ -201,10 +207,17 @@ def open_ledger(ledger: Ledger | str | Path | None = None, *, create: bool = Fal
     if ledger is not None:
         place = _path(ledger, "a ledger", 'name its file, or open it: open_ledger("state/ledger.sqlite")')
         named = str(place)
-    files = find_ledger(Path.cwd(), named)
-    return files.create() if create else files.open()
+    try:
+        files = find_ledger(Path.cwd(), named)
+        return files.create() if create else files.open()
+    except LedgerUnavailable as refusal:
+        if create:
+            raise
+        instead = 'name the place of one that is there, or make one: open_ledger("state/ledger.sqlite", create=True)'
+        raise LedgerUnavailable(refusal.what, why=refusal.why, instead=instead, where=refusal.where) from None
 
 
+@checked_call
 def publish(
     plan: Plan,
     data: object,
@@ -213,7 +226,7 @@ def publish(
     out: str | Path | None = None,
     by: str | None = None,
     snapshot: str | None = None,
-    resume: str | None = None,
+    resume: str | int | None = None,
     other_ledger: str | None = None,
     sign: str | Path | None = None,
     unchecked: bool = False,
@@ -238,10 +251,13 @@ def publish(
     records, books = source_of(made, data, snapshot=snapshot), open_ledger(ledger)
     folder = made.program.document.path.parent / RELEASES if out is None else _path(out, "a folder", 'name it: out="…"')
     key = None if sign is None else Path(_path(sign, "the file of a key", 'name it: sign="~/.ssh/id_ed25519"'))
-    told = {"resume": resume, "other_ledger": other_ledger}
-    return carry_out(made, records, books, out=folder, by=person(by), sign=key, unchecked=unchecked, **told)
+    taken_up = None if resume is None else str(expected(resume, (str, int), what="a release", instead="write resume=1"))
+    left_unchecked = expected(unchecked, bool, what="True or False", instead="write unchecked=True, or leave it out")
+    told = {"resume": taken_up, "other_ledger": other_ledger}
+    return carry_out(made, records, books, out=folder, by=person(by), sign=key, unchecked=left_unchecked, **told)
 
 
+@checked_call
 def check(
     plan: Plan, data: object, ledger: Ledger | str | Path, *, by: str | None = None, snapshot: str | None = None
 ) -> CheckReport:

@@ -28,6 +28,7 @@ from dualmandate.frontier.numerics import loss_where
 from dualmandate.frontier.participation import peak_of
 from dualmandate.mechanism.mechanism import positive_loss
 from dualmandate.population import PrivacyLoss, PrivacyMeasure
+from dualmandate.population.arguments import expected
 from dualmandate.population.loss import SIGNIFICANT_DIGITS
 from dualmandate.population.shown import cut_line, one_line, page_of, sentences
 from dualmandate.population.shown import table as page_table
@@ -442,6 +443,8 @@ def choose(frontier: Frontier, welfare: SocialWelfare, limits: Limits | None = N
 
     Source: Abowd and Schmutte 2019, equation (10) with its sign put right.
     """
+    expected(frontier, Frontier, what="a frontier", instead="make one: frontier_of(mechanism, workload)")
+    expected(welfare, SocialWelfare, what="what society prefers", instead="make it: SocialWelfare.uniform(…)")
     welfare.check(frontier)
     limits = limits or Limits()
     bounds = limits.bounds(frontier, welfare)

@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Literal, Protocol, Self
 
 from dualmandate.errors import IncompatibleUnits, InvalidPreferences, MissingKey
@@ -24,6 +25,7 @@ from dualmandate.frontier.participation import ParticipationResponse
 from dualmandate.mechanism import Measure
 from dualmandate.mechanism.mechanism import power_of
 from dualmandate.population import Calibrated, PrivacyMeasure, Units
+from dualmandate.population.arguments import expected
 from dualmandate.population.currency import DEFAULT
 from dualmandate.population.shown import one_line
 from dualmandate.population.wording import number
@@ -79,6 +81,7 @@ class _Cost:
     parameter: float
 
     def __post_init__(self) -> None:
+        expected(self.parameter, Real, what="a cost", instead="state it as a number, as LinearCost(1_400)")
         if not math.isfinite(self.parameter) or self.parameter < 0:
             raise InvalidPreferences(
                 f"a disclosure cost of {self.parameter}",

@@ -25,6 +25,7 @@ from dualmandate.frontier.numerics import LARGEST_LOSS, SmoothCurve, derivative,
 from dualmandate.mechanism import Measure, Measurement, Mechanism, NamedMeasure, Production, TableMeasure
 from dualmandate.mechanism.mechanism import known_measure, positive_loss
 from dualmandate.population import PrivacyMeasure, Protection
+from dualmandate.population.arguments import expected, unexpected
 from dualmandate.population.arrays import Floats
 from dualmandate.population.loss import epsilon_at, rho_at, rho_curvature_at, rho_slope_at
 from dualmandate.population.shown import cut_line, one_line, page_of, sentences
@@ -348,6 +349,9 @@ def frontier_of(
     A technology under zCDP counts its loss in ρ; with a `failure_probability` δ the frontier is expressed in the ε
     that ρ implies at that δ.
     """
+    if not hasattr(mechanism, "production"):
+        raise unexpected(mechanism, what="a technology", instead='name one: mechanism_named("geometric")')
+    expected(workload, Workload, what="a workload", instead="make one: identity(13_000)")
     production = mechanism.production(workload) if protection is None else mechanism.production(workload, protection)
     frontier = priced(production)
     if failure_probability is None or production.privacy_measure is PrivacyMeasure.PURE_DP:

@@ -23,6 +23,7 @@ from typing import Any
 
 from dualmandate.errors import BudgetExceeded, InvalidAccount, InvalidLoss
 from dualmandate.population import PrivacyLoss, PrivacyMeasure
+from dualmandate.population.arguments import expected
 from dualmandate.population.loss import epsilon_at
 from dualmandate.population.rational import Written, rational
 from dualmandate.population.shown import one_line
@@ -103,6 +104,7 @@ class Account:
     def __post_init__(self) -> None:
         checked_name(self.name, "an account")
         checked_name(self.unit, "a unit")
+        expected(self.cap, PrivacyLoss, what="a cap", instead="state it as a loss: PrivacyLoss.pure(5)")
         exact_amount(self.cap.amount)
         if self.cap.failure_probability:
             raise InvalidAccount(

@@ -75,6 +75,7 @@ from dualmandate.ledger.storage import (
     start_head,
 )
 from dualmandate.population import Confidential, PrivacyLoss
+from dualmandate.population.arguments import checked_call, expected
 from dualmandate.population.rational import written
 from dualmandate.population.shown import cut_line, page_of, sentences, table
 
@@ -179,8 +180,12 @@ class Ledger:
         with self._reading() as books:
             return account_identifier(books.ledger, books.account(account).name)
 
+    @checked_call
     def open_account(self, account: Account, *, by: str) -> Account:
         """Open the account of a population: the only act that makes one."""
+        expected(
+            account, Account, what="an account", instead='write Account("residents", "person", PrivacyLoss.pure(5))'
+        )
         with self._writing(by) as page:
             if account.name in page.books.accounts:
                 raise InvalidAccount(

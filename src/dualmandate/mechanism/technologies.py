@@ -143,7 +143,7 @@ def law_named(name: str) -> NoiseLaw:
         raise UnknownName(
             f"'{name}' is not a kind of noise",
             why=f"known are {', '.join(NOISE_LAWS)}",
-            instead=did_you_mean(name, NOISE_LAWS, "use one of these"),
+            instead=did_you_mean(str(name), NOISE_LAWS, "use one of these"),
         )
     return NOISE_LAWS[name]
 

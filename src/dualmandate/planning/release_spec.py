@@ -17,7 +17,8 @@ from functools import cache
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
-from dualmandate.errors import InvalidMechanism, InvalidValue, NotApproved, Place
+from dualmandate.errors import InvalidMechanism, InvalidRelease, InvalidValue, NotApproved, Place
+from dualmandate.ledger.chain import RELEASE_FILE
 from dualmandate.mechanism import ExactStrategy, MatrixRows, Measurement, StrategyRows, TableRows
 from dualmandate.mechanism.strategy.strategy_file import strategy_digest, strategy_document, strategy_from
 from dualmandate.mechanism.technologies import CELLS, OPTIMIZED, drawn_law
@@ -216,7 +217,9 @@ def _facts(plan: SavedPlan, program: ProgramFile) -> dict[str, object]:
         seen_in_the_data=program.file.population.seen_in_the_data,
     )
     seen = list(program.file.population.seen_in_the_data)
+    stated = program.file.program
     return {
+        **{key: words for key, words in (("title", stated.title), ("agency", stated.agency)) if words},
         "description": program.file.program.description,
         "mechanism": document["exact"]["mechanism"],
         "guarantee": promise.document(),
@@ -262,6 +265,17 @@ def load_release(folder: str | Path) -> Release:
     place = Path(
         expected(folder, (str, Path), what="the folder of a release", instead='name it: load_release("r000003")')
     )
+    place = place.parent if place.name == RELEASE_FILE else place
+    if not (place / RELEASE_FILE).exists():
+        below = sorted(each.parent for each in place.glob(f"*/{RELEASE_FILE}"))
+        raise InvalidRelease(
+            f"there is no release in '{place}'",
+            why=f"a release is a folder with a {RELEASE_FILE}",
+            instead=f"name it: {', '.join(repr(str(each)) for each in below[:3])}"
+            if below
+            else "name the folder that `publish` wrote",
+            where=Place(file=str(place)),
+        )
     facts = read_facts(place)
 
     @cache

@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidDomain, TooLarge, did_you_mean
+from dualmandate.population.arguments import expected, unexpected
 from dualmandate.population.labels import NO_LABELS, Labels
 from dualmandate.population.rational import Written, rational, rational_or, written
 from dualmandate.population.shown import cut_line, span_of
@@ -103,6 +104,8 @@ class Attribute:
     def __post_init__(self) -> None:
         if not self.name or not isinstance(self.name, str):
             raise InvalidDomain("an attribute has no name", why="tables name attributes", instead="give it a name")
+        if not hasattr(self.levels, "__len__"):
+            raise unexpected(self.levels, what="a list of levels", instead='list them: Attribute("sex", ("f", "m"))')
         if len(self.levels) == 0:
             raise InvalidDomain(
                 f"attribute '{self.name}' has no levels",
@@ -381,6 +384,8 @@ class Domain:
     def __post_init__(self) -> None:
         if not self.attributes:
             raise InvalidDomain("the domain has no attributes", why="a record must say something", instead="name one")
+        for each in self.attributes:
+            expected(each, Attribute, what="an attribute", instead='make one: Attribute("sex", ("f", "m"))')
         names = [*self.names, *(grouping.name for h in self.hierarchies for grouping in h.groupings)]
         twice = next((name for name, count in Counter(names).items() if count > 1), None)
         if twice is not None:
@@ -408,7 +413,7 @@ class Domain:
     @classmethod
     def of_shape(cls, shape: Iterable[int]) -> Domain:
         """An unlabeled domain for matrix words: attributes axis0, axis1, … with levels 0, 1, …."""
-        sizes = tuple(shape)
+        sizes = tuple(expected(shape, Iterable, what="a shape", instead="give the size of each axis: (2, 3)"))
         if not sizes or any(size < 1 for size in sizes):
             raise InvalidDomain(
                 f"the shape {sizes} has no cells",

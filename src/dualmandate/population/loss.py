@@ -131,6 +131,9 @@ class PrivacyLoss:
     def __float__(self) -> float:
         return float(self.amount)
 
+    def __repr__(self) -> str:
+        return f"PrivacyLoss({self})"
+
     def __str__(self) -> str:
         amount = f"{self.privacy_measure} = {_printed(self.amount)}"
         return f"{amount}, δ = {_printed(self.failure_probability)}" if self.failure_probability else amount

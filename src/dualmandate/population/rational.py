@@ -58,6 +58,8 @@ def rational_or(refused: type[Refusal], number: Written, *, what: str, instead: 
         return rational(number)
     except ValueError as error:
         raise refused(what, why=f"it is {error}", instead=instead) from None
+    except TypeError:
+        raise refused(what, why="it is no number", instead=instead) from None
 
 
 def rounded_up(number: Fraction, digits: int) -> Decimal:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from dualmandate.errors import did_you_mean
 from dualmandate.population import Attribute, Confidential, Domain, GridLevels, Protection
 from dualmandate.population.rational import written
+from dualmandate.population.shown import one_line
 from dualmandate.publication.rules import AttributeRule, Rules, ValueRule
 from dualmandate.publication.sources import Source, SourceColumns, SparkTable, check_source, opened
 from dualmandate.publication.tabulating import (
@@ -259,6 +260,8 @@ class CheckReport:
     domain: Domain
     protection: Protection
     findings: CheckFindings = field(repr=False)
+
+    __repr__ = one_line
 
     def words(self) -> str:
         """What does not fit, by attribute, with the values; then units, and what is in no table."""

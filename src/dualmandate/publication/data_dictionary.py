@@ -14,6 +14,7 @@ from typing import Any
 from dualmandate.population import plural
 from dualmandate.publication.spreadsheet import MOST_NUMBERS
 from dualmandate.publication.table_intervals import MOST_NUMBERS as MOST_WITH_INTERVALS
+from dualmandate.publication.table_intervals import SIMULATED as BY_SIMULATION
 from dualmandate.publication.table_intervals import IntervalWords
 from dualmandate.publication.writing import (
     COUNTED_COLUMN,
@@ -138,8 +139,11 @@ def readme(facts: Mapping[str, Any], words: Mapping[str, IntervalWords], loss: s
 
 
 def _lines(facts: Mapping[str, Any], words: Mapping[str, IntervalWords], loss: str) -> Iterator[str]:
-    yield f"# {facts['program']}: release {facts['release']}"
+    yield f"# {facts.get('title') or facts['program']}: release {facts['release']}"
     yield ""
+    if facts.get("agency"):
+        yield f"Published by {facts['agency']}."
+        yield ""
     if facts.get("description"):
         yield str(facts["description"])
         yield ""
@@ -170,7 +174,7 @@ def _lines(facts: Mapping[str, Any], words: Mapping[str, IntervalWords], loss: s
         for way, names in ways.items():
             of = "all tables" if len(names) == len(words) else ", ".join(names)
             yield f"- of {which}, {of}: {way}."
-    if any("simulated" in each.values for each in words.values()):
+    if any(each.values == BY_SIMULATION for each in words.values()):
         yield from ("", SIMULATED)
     ratios = facts.get("ratios", ())
     if ratios:
@@ -179,13 +183,17 @@ def _lines(facts: Mapping[str, Any], words: Mapping[str, IntervalWords], loss: s
     if clipped:
         yield from ("", "## What is counted", "")
         yield from (f"- {table['name']}: {table['clipped']}." for table in clipped)
-    yield from ("", "## Reading it", "", "```r", f'read.csv("{_first(facts)}", check.names = FALSE)', "```", "")
+    yield from ("", "## Reading it", "", "```r", _in_r(facts), "```", "")
     yield from ("```text", 'dualmandate.load_release("FOLDER")', "```", "")
     yield "Every file is listed with its SHA-256 in `release.json`; `sha256sum` gives the same."
 
 
-def _first(facts: Mapping[str, Any]) -> str:
-    return next((table["csv"] for table in facts["tables"] if "csv" in table), "tables/….csv")
+def _in_r(facts: Mapping[str, Any]) -> str:
+    """How R reads the first table; codes stay text, so that "007" keeps its zeros, and "NA" is a code like others."""
+    first = next((table for table in facts["tables"] if "csv" in table), {"csv": "tables/….csv", "columns": []})
+    texts = ", ".join(f'{json.dumps(each, ensure_ascii=False)} = "character"' for each in first["columns"])
+    kept = f', colClasses = c({texts}), na.strings = ""' if texts else ""
+    return f'read.csv("{first["csv"]}", check.names = FALSE{kept})'
 
 
 def _cell(text: str) -> str:

@@ -89,7 +89,7 @@ class Interval:
 
     def __str__(self) -> str:
         share = "exactly" if self.is_exact else "about" if self.simulation_error else "at least"
-        error = "" if not self.standard_error else f", standard error {self._written(self.standard_error, math.ceil)}"
+        error = "" if not self.standard_error else f", standard error {self._written(self.standard_error, round)}"
         about = "" if self.covers is None else f"; it covers {self.covers}"
         return (
             f"{self._amount()}{error}: {self._span()} with probability {share} {percent(self.probability, 4)} "
@@ -102,7 +102,7 @@ class Interval:
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the number, how wrong it may be, and what the interval holds."""
-        error = "not known" if self.standard_error is None else self._written(self.standard_error, math.ceil)
+        error = "not known" if self.standard_error is None else self._written(self.standard_error, round)
         row = (self._amount(), error, self._span(), percent(self.probability, 4))
         headings = ["estimate", "standard error", "interval", "probability"]
         return page_of("How wrong it may be", table(headings, [row], words=0), sentences([f"{self}."]))

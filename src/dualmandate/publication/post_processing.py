@@ -38,6 +38,7 @@ from dualmandate.publication.writing import NoisyRows, PublishedTable
 from dualmandate.workload import Table, Workload
 
 MOST_SIMULATED = 30_000  # At most so many numbers, and cells, are simulated to see what making them whole does.
+MOST_FITTED = 2**30  # Fits of more cells are simulated where all of them together look at no more: about a minute.
 RELEASES = 20  # So many of them are, for what making them whole does to errors.
 DRAWS = 39  # And so many for intervals: of 40 errors that are alike, one is among the 2 largest in 5 % of cases.
 PUBLIC_SEED = 2019  # Simulations start from this; they touch nothing confidential.
@@ -106,7 +107,7 @@ def post_process(order: ReleaseSpec, *, measured: Sequence[NoisyRows], totals: I
     except NoConsistentTables as refusal:  # reported, never relaxed; the estimates stand
         return PostProcessed(tables, NOT_FOUND.format(why=refusal.why))
     histogram, words = fitted.counts, FITTED if fitted.finished else UNFINISHED
-    seen = _fit_effects(order, tables, histogram)
+    seen = _fit_effects(order, tables, fitted)
     return PostProcessed(_tables_of(order, tables, histogram), words, effects=seen.effects, reaches=seen.reaches)
 
 
@@ -334,10 +335,13 @@ def _crossed_effects(
     return _effects(truth, draw)
 
 
-def _fit_effects(order: ReleaseSpec, tables: Sequence[PublishedTable], histogram: Integers) -> Simulated:
+def _fit_effects(order: ReleaseSpec, tables: Sequence[PublishedTable], fitted: FittedHistogram) -> Simulated:
     """What fitting does, on releases of the fitted histogram."""
+    histogram = fitted.counts
     whole = _tables_of(order, tables, histogram)
-    if too_long(order) or any(table.values is None for table in whole):
+    # Amounts have many levels, so many cells; where they were fitted in few steps, they are simulated all the same.
+    quick = _few_numbers(order) and fitted.work * DRAWS <= MOST_FITTED
+    if (too_long(order) and not quick) or any(table.values is None for table in whole):
         return NOT_SIMULATED
     totals = None if order.public is None else np.asarray(order.public.answers(histogram), dtype=np.int64)
     public = None if totals is None else known_histogram(order, totals)
@@ -395,7 +399,11 @@ def _reaches(sizes: Integers) -> Reaches:
 
 def too_long(order: ReleaseSpec) -> bool:
     """Whether an order has too many numbers or cells for its releases to be simulated."""
-    return sum(table.query_count for table in order.tables) > MOST_SIMULATED or order.domain.size > MOST_SIMULATED
+    return not _few_numbers(order) or order.domain.size > MOST_SIMULATED
+
+
+def _few_numbers(order: ReleaseSpec) -> bool:
+    return sum(table.query_count for table in order.tables) <= MOST_SIMULATED
 
 
 Both = tuple[Floats, Integers]  # unbiased estimates and consistent counts of one table, flat

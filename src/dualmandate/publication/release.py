@@ -30,12 +30,12 @@ from dualmandate.ledger.chain import RELEASE_FILE
 from dualmandate.mechanism import Measurement, Noise, Rows
 from dualmandate.mechanism.changes import Change, Measured, largest_changes
 from dualmandate.mechanism.technologies import noise_named
-from dualmandate.population import PrivacyLoss, PrivacyMeasure, Protection
-from dualmandate.population.arguments import unexpected
+from dualmandate.population import PrivacyLoss, PrivacyMeasure, Protection, plural
+from dualmandate.population.arguments import checked_call, unexpected
 from dualmandate.population.arrays import Floats, Integers
 from dualmandate.population.loss import epsilon_at
 from dualmandate.population.rational import Written, written_probability
-from dualmandate.population.shown import cut_line, page_of, sentences
+from dualmandate.population.shown import cut_line, one_line, page_of, sentences
 from dualmandate.population.shown import table as html_table
 from dualmandate.population.wording import chosen_loss, counted, exact, number
 from dualmandate.publication.intervals import (
@@ -52,7 +52,10 @@ from dualmandate.publication.nested_tables import NestWeights
 from dualmandate.publication.ratios import JointError, interval_of_ratio, joint_error
 from dualmandate.publication.superpopulation import COUNTED, COVERED, expected_number_interval
 from dualmandate.publication.writing import (
+    COUNTED_COLUMN,
+    NUMBERS,
     RELEASE_SCHEMA,
+    UNIT_COLUMN,
     NoisyRows,
     PublishedTable,
     damaged,
@@ -186,6 +189,7 @@ class Release:
             return numerator / denominator if denominator else math.nan
         return float(self.published(table).estimates[self._cells(table, _asked(where, labels))].sum())
 
+    @checked_call
     def interval(
         self,
         table: str,
@@ -269,6 +273,7 @@ class Release:
 
     def joint(self, ratio: str) -> Callable[[NDArray[np.intp]], tuple[float, float, JointError]]:
         """For some numbers of a ratio: its numerators and its denominators, added up, and the errors of both."""
+        self._entry("ratios", ratio)
         assert self.ratio is not None
         asked = self.ratio(ratio)
         tables = asked.numerator, asked.denominator
@@ -328,6 +333,7 @@ class Release:
         weights = rows.weights(table, cells)
         return expected_number_interval(estimate, weights, _kinds(rows), noises, probability=probability)
 
+    @checked_call
     def privacy(self, failure_probability: Written) -> ReleasePrivacy:
         """What this release alone loses, as (ε, δ): by the tight conversion, and by its exact noise where it is known.
 
@@ -351,13 +357,14 @@ class Release:
         return "; ".join(each for each in words if each is not None) or None
 
     def _entry(self, what: str, name: str) -> Mapping[str, Any]:
-        found: Mapping[str, Any] | None = next((each for each in self.facts[what] if each["name"] == name), None)
+        known = self.facts.get(what, ())  # a release may have no ratios
+        found: Mapping[str, Any] | None = next((each for each in known if each["name"] == name), None)
         if found is None:
-            names = [each["name"] for each in self.facts[what]]
+            names = [each["name"] for each in known]
             said = f"'{name}'" if isinstance(name, str) else f"of the type {type(name).__name__}"
             raise UnknownName(
                 f"this release has no {what.removesuffix('s')} {said}",
-                why=f"it has {', '.join(names[:12])}{', …' if len(names) > 12 else ''}",
+                why=f"it has {', '.join(names[:12]) or 'none'}{', …' if len(names) > 12 else ''}",
                 instead=did_you_mean(str(name), names, "name one of them"),
             )
         return found
@@ -449,13 +456,18 @@ class ReleasedTable:
         return polars.from_arrow(self.to_arrow())
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: its first rows."""
-        shown = self.to_arrow().slice(0, FIRST_ROWS).to_pydict()
-        words = sum(1 for column in shown.values() if column and isinstance(column[0], str))
-        rows = zip(*([_cell(each) for each in column] for column in shown.values()), strict=True)
+        """What a notebook shows: its first rows, by labels where there are any; what is the same for all, below."""
+        rows, columns = self.to_arrow().slice(0, FIRST_ROWS).to_pydict(), self.release.published(self.name).columns
+        of_all = {name: rows.pop(name)[0] for name in (UNIT_COLUMN, COUNTED_COLUMN) if rows.get(name)}
+        texts = {column: rows.get(f"{column}_label", rows[column]) for column in columns}
+        numbers = {name: of for name, of in rows.items() if name in NUMBERS}
+        shown = [[_cell(each) for each in column] for column in (*texts.values(), *numbers.values())]
         left = len(self) - FIRST_ROWS
-        more = [f"and {counted(left, 'more row')}"] if left > 0 else []
-        return page_of(self.name, html_table([*shown], rows, words=words), sentences(more))
+        said = [f"In {plural(of_all[UNIT_COLUMN])}."] if UNIT_COLUMN in of_all else []
+        said += [f"What is counted: {of_all[COUNTED_COLUMN]}."] if COUNTED_COLUMN in of_all else []
+        said += [f"And {counted(left, 'more row')}."] if left > 0 else []
+        headings = [*texts, *numbers]
+        return page_of(self.name, html_table(headings, zip(*shown, strict=True), words=len(texts)), sentences(said))
 
 
 FIRST_ROWS = 8  # of a table, in a notebook
@@ -635,6 +647,8 @@ class ReleasePrivacy:
     by_conversion: PrivacyLoss
     by_distribution: PrivacyLoss | None
     words: str
+
+    __repr__ = one_line
 
     @property
     def loss(self) -> PrivacyLoss:

@@ -25,6 +25,11 @@ if TYPE_CHECKING:
 
 MOST_NUMBERS = 50_000  # A larger table has no workbook; a sheet ends after 1,048,576 rows.
 WIDEST = 200  # A breakdown with more levels goes down the rows.
+NOTES_WIDTH = 100  # letters of the column of notes
+TALL = 15  # points of a line
+A4 = 9  # as files of Excel number sizes of paper
+LONGEST_HEADER = 200  # letters; Excel has room for 255
+MOST_DIGITS = 9  # after the point
 MADE = datetime(1980, 1, 1)
 TOTAL = "Total"
 SETTINGS = {
@@ -51,27 +56,56 @@ class Xlsx:
             book.set_properties({"title": sheet.name, "comments": PUBLIC, "created": MADE})
             bold = book.add_format({"bold": True, "text_wrap": True, "valign": "top"})
             wrapped = book.add_format({"text_wrap": True, "valign": "top"})
+            whole, broken = (book.add_format({"num_format": each}) for each in _formats(sheet))
             for name, lines in (("Table", _layout(sheet)), ("All numbers", _rows(sheet))):
                 page = book.add_worksheet(name)
+                _lay_out(page, sheet.name)
                 page.set_column(0, max(1, len(sheet.texts)) - 1, 18)
                 page.set_column(max(1, len(sheet.texts)), WIDEST, 14)
+                page.set_row(0, TALL * _lines(max(map(len, sheet.numbers)), 14))
                 for number, line in enumerate(lines):
-                    _write(page, number, line, bold if number == 0 else None)
+                    _write(page, number, line, (bold if number == 0 else None, whole, broken))
                 page.freeze_panes(1, 0)
+                page.repeat_rows(0)
             page = book.add_worksheet("Notes")
-            page.set_column(0, 0, 100)
+            _lay_out(page, sheet.name)
+            page.set_column(0, 0, NOTES_WIDTH)
             for number, note in enumerate((sheet.name, *self.notes)):
+                page.set_row(number, TALL * _lines(len(note), NOTES_WIDTH))  # LibreOffice finds no height by itself.
                 page.write_string(number, 0, note, bold if number == 0 else wrapped)
         write_durably(path, content.getvalue(), mode=PUBLIC_MODE)
         return (path,)
 
 
-def _write(page: Worksheet, row: int, line: Sequence[object], style: Any) -> None:
+def _lay_out(page: Worksheet, name: str) -> None:
+    """On paper: across, as wide as one page, its table's name above and the page's number below."""
+    page.set_landscape()
+    page.set_paper(A4)
+    page.fit_to_pages(1, 0)
+    page.set_header("&L" + name.replace("&", "&&")[:LONGEST_HEADER])
+    page.set_footer("&R&P / &N")
+
+
+def _formats(sheet: ReleaseSheet) -> tuple[str, str]:
+    """How whole numbers and others are shown: with thousands, and no more digits than the error supports."""
+    errors = sheet.numbers.get("standard_error", np.zeros(0))
+    errors = errors[np.isfinite(errors) & (errors > 0)]
+    digits = 0 if not len(errors) else min(MOST_DIGITS, max(0, 1 - math.floor(math.log10(float(np.min(errors))))))
+    return "#,##0", "#,##0" + ("." + "0" * digits if digits else "")
+
+
+def _lines(letters: int, width: int) -> int:
+    """How many lines a text takes in a column so wide, at most: words are not cut."""
+    return -(-letters * 10 // (width * 9))
+
+
+def _write(page: Worksheet, row: int, line: Sequence[object], styles: tuple[Any, Any, Any]) -> None:
+    words, whole, broken = styles
     for column, each in enumerate(line):
         if isinstance(each, str):
-            page.write_string(row, column, each, style)
+            page.write_string(row, column, each, words)
         elif math.isfinite(number := float(each)):  # type: ignore[arg-type]
-            page.write_number(row, column, number)
+            page.write_number(row, column, number, whole if isinstance(each, int) else broken)
 
 
 def _rows(sheet: ReleaseSheet) -> Iterator[Sequence[object]]:

@@ -45,7 +45,10 @@ TOO_MANY = f"not given: a table of more than {MOST_NUMBERS:,} numbers; load_rele
 TOO_HEAVY = "not given: each estimate rests on {rows:,} measurements; load_release gives any one of the intervals"
 NO_END = "not given: some noise is too rare for a sum over its values to end; load_release simulates single ones"
 NOT_WHOLE = "not given: the tables were not made consistent"
-NO_SIMULATION = "not given: the tables are too large, or tie too many numbers together, to be simulated"
+NO_SIMULATION = (
+    "not given: releases of tables this large, or of amounts this fine, would take too long to simulate; take the "
+    "estimates, and their intervals"
+)
 BY_LAW = "by the exact law of the noise"
 BY_LAWS = "by the exact law of the noise, worked out once for numbers with the same standard error"
 BY_RATIO = (

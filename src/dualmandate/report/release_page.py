@@ -53,7 +53,7 @@ def release_page(facts: Mapping[str, Any], tables: Sequence[Glance]) -> str:
     most = max(LEAST_SHOWN, MOST_SHOWN // max(1, len(tables) + len(ratios)))
     return rendered(
         "release.html",
-        name=facts["program"],
+        name=facts.get("title") or facts["program"],
         facts=facts,
         loss=stated_loss(loss),
         contents=CONTENTS,
@@ -123,6 +123,7 @@ class ShownTable:
     exact: bool
     typical_error: str
     intervals: Mapping[str, str] | None  # how they were made, or why there are none
+    without: str | None  # why the numbers for print have none, where they have none
     files: Mapping[str, str]
     columns: tuple[str, ...]
     headings: tuple[str, ...]
@@ -144,13 +145,15 @@ def _shown(anchor: str, glance: Glance, facts: Mapping[str, Any], most: int) -> 
     unit = table.unit if table.unit == SHARE else plural(table.unit)
     error = _two_digits(glance.typical_error) if glance.typical_error > 0 else ""
     told = facts["intervals"] if isinstance(facts.get("intervals"), dict) else None
-    clipped = f" ({facts['clipped']})" if facts.get("clipped") else ""
-    about = f"In {unit}" + (f"; what is counted:{clipped.replace(' (', ' ', 1)[:-1]}" if clipped else "")
+    clipped = f"; what is counted: {facts['clipped']}" if facts.get("clipped") else ""
+    about, without = f"In {unit}{clipped}", None
     if "numerator" in facts:
         as_unit = "as a share" if table.unit == SHARE else f"in {unit}"
-        about = f"{table.name}{clipped}: '{facts['numerator']}' over '{facts['denominator']}', {as_unit}"
+        about = f"'{facts['numerator']}' over '{facts['denominator']}', {as_unit}{clipped}"
         ways = "95 %, of the ratio of the estimates" if facts["intervals"] else "one by one, by load_release"
         told = {"estimates": ways, "values": "not given"}
+    elif told is not None and table.values is not None and "value_lower_95" not in table.intervals:
+        without = told["values"].removeprefix("not given: ")
     return ShownTable(
         anchor,
         table.name,
@@ -160,6 +163,7 @@ def _shown(anchor: str, glance: Glance, facts: Mapping[str, Any], most: int) -> 
         bool(facts.get("exact")),
         error,
         told,
+        without,
         {form: quote(path) for form, path in named.items()},
         table.columns,
         tuple(columns),
@@ -225,9 +229,8 @@ def _step(error: float) -> int:
 
 
 def _two_digits(error: float) -> str:
-    """An error as its number is rounded: 0.46, 15, 180,000."""
-    step = _step(error)
-    return number(round(error, -step), 2) if step > 0 else number(error, 2)
+    """A standard error: 12,000 and not 12,091, of which nothing else on the page has more than the first two digits."""
+    return number(round(error, -_step(error)), 2)
 
 
 def _all_rounded(values: Floats, steps: Sequence[int]) -> list[str]:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from dualmandate.errors import IncompatibleUnits, InvalidFile, InvalidSurvey, InvalidValue, MissingKey
 from dualmandate.population import Units
+from dualmandate.population.arguments import expected
 from dualmandate.population.currency import checked_currency, currency_of
 from dualmandate.population.shown import cut_line
 from dualmandate.population.units import singular
@@ -72,7 +73,10 @@ class Survey:
 
 def load_survey(path: str | Path) -> Survey:
     """Read a survey file; anything that cannot be meant is refused with its place. The answers are not opened."""
-    document = read_document(path, "survey file")
+    place: str | Path = expected(
+        path, (str, Path), what="a survey", instead='name its file: load_survey("survey.toml")'
+    )
+    document = read_document(place, "survey file")
     file = validated(document, SurveyFile, "survey")
     check_unique([source.name for source in file.source], "sources", document, ("source",))
     return Survey(document, file, _units(file, document))

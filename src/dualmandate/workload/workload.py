@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dualmandate.errors import InvalidWorkload, TooLarge
 from dualmandate.population import Domain, Protection
+from dualmandate.population.arguments import expected
 from dualmandate.population.arrays import Floats
 from dualmandate.population.rational import Written, rational
 from dualmandate.population.shown import cut_line
@@ -264,6 +265,8 @@ def kron(*workloads: Workload) -> Workload:
 
     Tables are the products of tables, the last workload's running fastest; within a table queries are row-major.
     """
+    for each in workloads:
+        expected(each, Workload, what="a workload", instead="make one: identity(100)")
     if not workloads:
         raise InvalidWorkload("a product of nothing", why="there is no domain", instead="give at least one workload")
     if math.prod(len(workload.tables) for workload in workloads) > MOST_TABLES:

@@ -274,6 +274,22 @@ class TestXlsx:
         assert len(rows) == 7
         assert [each[0] for each in book["Notes"].iter_rows(values_only=True)] == [labeled.name, "for print"]
 
+    def test_it_shows_thousands_and_no_more_digits_than_the_error_supports_and_prints_on_pages(
+        self, tmp_path: Path
+    ) -> None:
+        numbers = {"value": np.array([6_351_930]), "estimate": np.array([0.056054]), "standard_error": np.array([5e-4])}
+        sheet = ReleaseSheet("cost & care", "USD", ("a",), (("x",),), numbers)
+        [path] = Xlsx(("word " * 60,)).write(sheet, tmp_path / "t")
+        book = openpyxl.load_workbook(path)
+        formats = [cell.number_format for cell in book["All numbers"][2]]
+        assert formats[1:4] == ["#,##0", "#,##0.00000", "#,##0.00000"]
+        assert book["All numbers"]["C2"].value == 0.056054  # only shown so
+        for page in book:
+            assert (page.page_setup.orientation, page.page_setup.fitToHeight) == ("landscape", 0)  # one page wide
+            assert page.sheet_properties.pageSetUpPr.fitToPage
+            assert page.oddHeader.left.text == "cost & care".replace("&", "&&")
+        assert book["Notes"].row_dimensions[2].height >= 4 * 15  # 300 letters, 100 of them wide, are not cut
+
     def test_equal_sheets_give_equal_bytes_at_any_time(
         self, labeled: PublishedTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:

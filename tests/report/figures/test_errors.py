@@ -9,7 +9,7 @@ import pytest
 
 from dualmandate.planning.extensions import ExistingError
 from dualmandate.report.figures import Figure, consequences, existing
-from dualmandate.report.theme import NARROW, WIDE, Column
+from dualmandate.report.theme import NARROW, WIDE
 
 
 def drawn(figure: Figure) -> str:

@@ -39,6 +39,7 @@ from dualmandate.mechanism.strategy.workload_blocks import (
     same_groups,
 )
 from dualmandate.population import Domain, Neighbors, Protection
+from dualmandate.population.arguments import expected
 from dualmandate.population.arrays import Floats
 from dualmandate.population.shown import cut_line
 from dualmandate.population.wording import percent
@@ -176,6 +177,7 @@ def optimize_strategy(
     are added up in one order: the same workload gives the same strategy, and more `starts` can only improve it.
     `arrays` asks for an accelerator, "torch" or "cupy", which adds up as it likes and may end elsewhere.
     """
+    expected(workload, Workload, what="a workload", instead="make one: identity(100)")
     if noise not in get_args(NoiseName):
         raise InvalidMechanism(
             f"a strategy for {noise} noise",

@@ -83,6 +83,7 @@ class FittedHistogram:
 
     counts: Integers
     finished: bool
+    work: int  # how many cells were looked at in all, by steps of the gradient and by moves of single records
 
 
 def consistent_histogram(
@@ -125,20 +126,24 @@ def fitted_histogram(
     held = np.ones(workload.domain.size, dtype=np.bool_) if possible is None else possible.reshape(-1)
     atoms = _atoms(fit, held, public, totals)
     hits = Hits.of(workload)
-    nearest, finished = _nearest(fit, atoms, near=NEAR if hits is None else ROUGH)
-    counts = _rounded(nearest, atoms)
+    nearest, finished, steps = _nearest(fit, atoms, near=NEAR if hits is None else ROUGH)
+    counts, work = _rounded(nearest, atoms), steps * workload.domain.size
     if hits is not None:
+        near_by = sum(min(size, 2 * REACH + 1) for size in workload.domain.shape)
+        occupied = int(np.count_nonzero(counts))
         residuals = np.asarray(workload.answers(counts), dtype=np.float64) - estimates
-        improve(counts, atoms.labels, hits, residuals=residuals, weights=fit.weights, shape=workload.domain.shape)
-    return FittedHistogram(counts.reshape(workload.domain.shape), finished)
+        layout = workload.domain.shape
+        sweeps = improve(counts, atoms.labels, hits, residuals=residuals, weights=fit.weights, shape=layout)
+        work += sweeps * occupied * near_by
+    return FittedHistogram(counts.reshape(workload.domain.shape), finished, work)
 
 
-def _nearest(fit: _Fit, atoms: Atoms, *, near: float) -> tuple[Floats, bool]:
+def _nearest(fit: _Fit, atoms: Atoms, *, near: float) -> tuple[Floats, bool, int]:
     """The continuous solution, from equal numbers in every cell of an atom, until it is `near`, in standard errors.
 
     It is where all estimates are met, or where many steps together changed nothing. One step is no measure of how much
     is left: where amounts are added up, counts come near by many small ones. The second says whether that was reached,
-    and not only the largest number of steps.
+    and not only the largest number of steps; the third, how many were taken.
     """
     shifts = np.zeros(1 if atoms.totals is None else atoms.totals.size)
     ease = _ease(fit)
@@ -156,7 +161,7 @@ def _nearest(fit: _Fit, atoms: Atoms, *, near: float) -> tuple[Floats, bool]:
             if fit.loss(new_answers) <= promised * (1 + 1e-12) + 1e-12:
                 break
             if halvings == MOST_HALVINGS:
-                return x, False
+                return x, False, taken
             ease, halvings = ease / 2, halvings + 1
         change = new_answers - answers
         turned = np.dot((ahead - new) / ease, new - x) > 0  # the momentum points uphill: start it anew
@@ -165,12 +170,12 @@ def _nearest(fit: _Fit, atoms: Atoms, *, near: float) -> tuple[Floats, bool]:
         ahead, ahead_answers = new + carried * (new - x), new_answers + carried * change
         x, answers, momentum = new, new_answers, following
         if np.max(np.abs(answers - fit.estimates) * roots) <= near:
-            return x, True
+            return x, True, taken
         if taken == look:
             if np.max(np.abs(answers - before) * roots) <= near:
-                return x, True
+                return x, True, taken
             before, look = answers, look + look // 4
-    return x, False
+    return x, False, MOST_STEPS
 
 
 def _level(fit: _Fit) -> float:
@@ -264,7 +269,7 @@ def _crossing(fit: _Fit, labels: Integers, members: list[tuple[Integers, int]], 
     from scipy.sparse import csr_array
 
     size = int(labels.max()) + 1
-    free, _ = _nearest(fit, Atoms(np.where(labels >= 0, 0, -1), None), near=ROUGH)
+    free, *_ = _nearest(fit, Atoms(np.where(labels >= 0, 0, -1), None), near=ROUGH)
     targets = np.bincount(labels[labels >= 0], weights=free[labels >= 0], minlength=size).astype(np.float64)
     rows = np.concatenate([np.full(atoms.size, i) for i, (atoms, _) in enumerate(members)])
     columns = np.concatenate([atoms for atoms, _ in members])
@@ -372,17 +377,20 @@ def _table_hits(table: Table, first: int) -> tuple[Integers, Floats]:
 
 def improve(
     counts: Integers, atoms: Integers, hits: Hits, *, residuals: Floats, weights: Floats, shape: Sequence[int]
-) -> None:
-    """Move records within their atom while Σ weight·residual² falls; `counts` and `residuals` are changed in place.
+) -> int:
+    """Move records within their atom while Σ weight·residual² falls; how often all were offered a move.
+
+    `counts` and `residuals` are changed in place.
 
     `atoms` are −1 for cells that cannot occur; `counts` and `atoms` are flat, of a domain of this `shape`.
     """
     sizes = np.array(shape, dtype=np.int64)
     strides = np.cumprod(np.append(1, sizes[:0:-1]))[::-1].astype(np.int64)
     tables = (hits.rows, hits.scales, hits.matters)
-    for _ in range(MOST_SWEEPS):
+    for sweep in range(MOST_SWEEPS):
         if not _sweep(counts, atoms, residuals, weights, tables, (sizes, strides, hits.starts), LEAST_GAIN):
-            break
+            return sweep + 1
+    return MOST_SWEEPS
 
 
 @numba.njit(cache=True, nogil=True)

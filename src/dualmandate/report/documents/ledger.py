@@ -423,6 +423,8 @@ class ReleaseDocument(Public):
     snapshot: Text = Field(description="Tells the data that it is made of from others, and not their name.")
     reserved_at: Text = Field(description="When its loss was reserved, UTC.")
     loss: LossPart
+    title: IfAny[Text] = Field(None, description="The heading, as in the program file.")
+    agency: IfAny[Text] = Field(None, description="Who publishes it, as in the program file.")
     description: Text | None = Field(description="As in the program file.")
     mechanism: ReleaseMechanismPart
     guarantee: dict[str, Any] = Field(description="The guarantee as it is printed, as in a plan.")
