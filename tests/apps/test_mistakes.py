@@ -367,7 +367,10 @@ def in_python(folder: Path) -> None:
     mistakes: dict[str, tuple[Callable[[], object], tuple[str, ...]]] = {
         "a number for a program": (lambda: dualmandate.load(5), ('load("program.toml")',)),  # type: ignore[arg-type]
         "an empty program": (lambda: dualmandate.load({}), ("write a table [program]", "Then mend population")),
-        "another folder": (lambda: dualmandate.load_release(folder.parent), ("release.json", "cannot be used")),
+        "another folder": (
+            lambda: dualmandate.load_release(folder.parent),
+            ("a folder with a release.json", "name it: "),
+        ),
         "a table misspelled": (lambda: release["residents by regoin"], ("did you mean 'residents by region'?",)),
         "a level in small letters": (
             lambda: release.interval("residents by region", region="r01"),
