@@ -274,6 +274,10 @@ class Release:
     def joint(self, ratio: str) -> Callable[[NDArray[np.intp]], tuple[float, float, JointError]]:
         """For some numbers of a ratio: its numerators and its denominators, added up, and the errors of both."""
         self._entry("ratios", ratio)
+        return self._joint(ratio)
+
+    def _joint(self, ratio: str) -> Callable[[NDArray[np.intp]], tuple[float, float, JointError]]:
+        """The same, also while the folder is written that will name it."""
         assert self.ratio is not None
         asked = self.ratio(ratio)
         tables = asked.numerator, asked.denominator
@@ -313,7 +317,7 @@ class Release:
         bounds: tuple[Floats, Floats] | None = None
         errors = np.full(count, np.nan)
         if count <= MOST_INTERVALS and count * rows <= MOST_TOGETHER:
-            joint, lower, upper = self.joint(ratio), np.empty(count), np.empty(count)
+            joint, lower, upper = self._joint(ratio), np.empty(count), np.empty(count)
             for number in range(count):
                 numerator, denominator, error = joint(np.array([number]))
                 found = interval_of_ratio(numerator, denominator, error)
