@@ -258,4 +258,6 @@ def test_tables_of_sums_are_judged_by_their_contributors(blocks: Change) -> None
     assert len(claims) == 4
     assert any("10 % rule" in claim for claim in claims)
     assert not any("dominance" in words for words in found.left_out)
+    said = "pay, each person's counted up to USD 40, in steps of USD 10"
+    assert f"what is counted: in 'pay by block and race': {said}" in found.words()
     jsonschema.validate(found.document(), schemas.schema("audit"))
