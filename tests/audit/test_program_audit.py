@@ -146,7 +146,8 @@ def test_a_plan_in_rho(blocks: Change) -> None:
 
 
 def test_replace_one_and_an_optimized_strategy(blocks: Change) -> None:
-    program = blocks(('"add-or-remove"', '"replace-one"'), ('strategy = "workload"', 'strategy = "optimized"'))
+    replaced = '"replace-one"\ndropping_is_public = true'
+    program = blocks(('"add-or-remove"', replaced), ('strategy = "workload"', 'strategy = "optimized"'))
     plan = program.plan()
     place = one_place(program.workload, "block")
     people = synthetic_places(program, place, b"k")
