@@ -253,6 +253,28 @@ def test_only_a_checked_state_of_the_records_is_published(program: Path, command
     assert published.out.rstrip().endswith("next:\n  dualmandate audit releases/residents-1 --out audit/residents-1")
 
 
+def test_a_plan_says_where_its_account_has_less_left(
+    program: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without being asked to count it; a ledger that cannot be opened hinders no plan."""
+    monkeypatch.setattr("dualmandate.report.dossier.write_dossier", lambda plan, directory: ())
+    (program / "dualmandate.toml").write_text("schema = 1\n", encoding="utf-8")
+    assert command(*("0.01" if word == "10" else word for word in OPEN)).status == 0
+    planned = command("plan", "program.toml", "--out", "report")
+    assert planned.status == 0, planned.err
+    assert "and 'residents' has 0.01 left; so it would not be published" in planned.out
+    typed = planned.out.splitlines()[-1].split()
+    assert typed == ["dualmandate", "plan", "program.toml", "--out", "report", "--ledger", ".dualmandate/ledger.sqlite"]
+    within = command(*typed[1:])
+    assert within.status == 0, within.err
+    assert "counted: the account 'residents' has epsilon 0.01 left" in within.out
+    assert within.out.splitlines()[-1] == "  dualmandate approve report/plan.json"
+    (program / ".dualmandate" / "ledger.sqlite").write_bytes(b"damaged")
+    alone = command("plan", "program.toml", "--out", "report")
+    assert alone.status == 0, alone.err
+    assert "would not be published" not in alone.out
+
+
 def test_other_rules_are_another_check(program: Path, command: Command) -> None:
     assert command(*OPEN, "--ledger", program / ".dualmandate" / "ledger.sqlite").status == 0
     words = ["check", "program.toml", "--ledger", ".dualmandate/ledger.sqlite"]

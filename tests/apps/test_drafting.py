@@ -18,6 +18,7 @@ from pyarrow import parquet
 from tests.publication.written_files import write_statistical_file
 
 import dualmandate
+from dualmandate import load
 from dualmandate.apps.drafting import INTERNAL, NOTES
 from dualmandate.program import read_program
 
@@ -345,9 +346,13 @@ def test_nothing_is_overwritten(command: Command, tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "mine").iterdir()] == ["program.toml"]
 
 
-def test_what_is_asked_at_a_terminal(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_csv(tmp_path / "people.csv", [{"region": "ab"[n % 2], "age": str(n % 90)} for n in range(300)])
-    answers = ["household", "residents", "none", "nonsense", "replace-one", "many", "2,000,000", "census 2021"]
+@pytest.mark.parametrize("identifier", ["none", "key"])
+def test_what_is_asked_at_a_terminal(
+    identifier: str, command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    people = [{"region": "ab"[n % 2], "age": str(n % 90), "key": f"p{n}"} for n in range(300)]
+    write_csv(tmp_path / "people.csv", people)
+    answers = ["household", "residents", identifier, "nonsense", "replace-one", "many", "2,000,000", "census 2021"]
     answers += ["nobody", "region, age; age", "40", "survey 2020", ""]
 
     class Terminal(io.StringIO):
@@ -366,6 +371,8 @@ def test_what_is_asked_at_a_terminal(command: Command, tmp_path: Path, monkeypat
     cost = file.preferences.mean_disclosure_cost
     assert cost is not None
     assert cost.source == "survey 2020"
+    assert file.population.dropping_is_public == (identifier == "key")  # a record may come without an identifier
+    load(tmp_path / "mine").plan()  # what no machine could publish would be refused
 
 
 def test_a_program_with_marks_is_not_approved_in_silence(command: Command, tmp_path: Path) -> None:
@@ -376,6 +383,8 @@ def test_a_program_with_marks_is_not_approved_in_silence(command: Command, tmp_p
     assert command("ledger", "open", "people", "--unit", "person", "--cap", "10", *ledger).status == 0
     plan = json.loads((tmp_path / "mine" / "report" / "plan.json").read_text(encoding="utf-8"))
     assert plan["program"]["seen_in_the_data"] == ["attributes.region"]
+    planned = command("plan", "mine", "--out", "mine/report")
+    assert planned.out.endswith("next:\n  dualmandate approve mine/report/plan.json --seen\n")
     refused = command("approve", "mine/report/plan.json", "--json")
     assert (refused.status, refused.document["code"]) == (2, "not approved")
     assert "attributes.region" in refused.document["what"]

@@ -146,7 +146,8 @@ def test_a_plan_in_rho(blocks: Change) -> None:
 
 
 def test_replace_one_and_an_optimized_strategy(blocks: Change) -> None:
-    program = blocks(('"add-or-remove"', '"replace-one"'), ('strategy = "workload"', 'strategy = "optimized"'))
+    replaced = '"replace-one"\ndropping_is_public = true'
+    program = blocks(('"add-or-remove"', replaced), ('strategy = "workload"', 'strategy = "optimized"'))
     plan = program.plan()
     place = one_place(program.workload, "block")
     people = synthetic_places(program, place, b"k")
@@ -258,4 +259,6 @@ def test_tables_of_sums_are_judged_by_their_contributors(blocks: Change) -> None
     assert len(claims) == 4
     assert any("10 % rule" in claim for claim in claims)
     assert not any("dominance" in words for words in found.left_out)
+    said = "pay, each person's counted up to USD 40, in steps of USD 10"
+    assert f"what is counted: in 'pay by block and race': {said}" in found.words()
     jsonschema.validate(found.document(), schemas.schema("audit"))

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from html import unescape
 from pathlib import Path
 
 import pytest
+from tests.planning.test_ratios import PROGRAM as INSURED
+from tests.planning.test_ratios import released as insured
 from tests.planning.test_released import PROGRAM, released
 
 import dualmandate
@@ -30,6 +33,7 @@ from dualmandate.population import PrivacyLoss
 from dualmandate.publication import publish as publishing
 from dualmandate.publication.release import Release
 from dualmandate.report.audit_page import audit_page
+from dualmandate.report.documents.commands import AuditDocument
 from dualmandate.report.plan_words import plan_words
 from dualmandate.workload.statistics_count import count_statistics
 
@@ -242,3 +246,18 @@ def test_a_loss_in_rho_is_compared_as_its_epsilon(tmp_path: Path) -> None:
     publish_rate(release, asked, ledger, loss=loss, publisher=RatePublisher("Eve"), write=booked.append)
     assert "loss rho = 0.125 of each person" in (booked[0].booked or "")
     assert ledger.spent("residents") == plan.charge.amount + loss.amount
+
+
+def test_it_says_what_clipped_tables_count_as_the_release_does(tmp_path: Path) -> None:
+    text = INSURED[: INSURED.index("[[ratios]]")] + INSURED[INSURED.index("[mechanism]") :]
+    text = text.replace("upper = 1000, grid = 50", "upper = 1000, grid = 1000").replace(
+        "value = 0, unit", "value = 1, unit"
+    )
+    release = load_release(insured(tmp_path, text))
+    audit = run_audit(release, place="region")
+    counted = "cost, each person's counted up to USD 1,000, in steps of USD 1,000"
+    assert {table["name"]: table["clipped"] for table in release.facts["tables"] if table["clipped"]} == audit.clipped
+    assert audit.clipped == {"cost by region": counted}
+    assert f"what is counted: in 'cost by region': {counted}\n" in audit.words()
+    assert AuditDocument.model_validate(audit.document()).clipped == audit.clipped
+    assert f"What is counted in 'cost by region': {counted}." in unescape(audit_page(audit))

@@ -28,6 +28,7 @@ name = "one question"
 account = "residents"
 unit = "person"
 neighbors = "replace-one"
+dropping_is_public = true
 population_size = { value = 100000, unit = "people", source = "register" }
 attributes.answer = ["no", "yes"]
 

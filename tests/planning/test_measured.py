@@ -187,7 +187,8 @@ def test_a_table_that_is_public_takes_no_way_of_measuring_from_the_others(tmp_pa
     plans = []
     for tables in ((MixedTable((), 2.0), *noisy), noisy):
         file = tmp_path / "program.toml"
-        text = MixedProgram(attributes, tables, cost=1e-3).text(measured).replace("add-or-remove", "replace-one")
+        text = MixedProgram(attributes, tables, cost=1e-3).text(measured)
+        text = text.replace('"add-or-remove"', '"replace-one"\ndropping_is_public = true')
         file.write_text(text.replace('"best"', '"geometric"\nstrategy = "optimized"'), encoding="utf-8")
         plans.append(load(file).plan())
     plan, without = plans

@@ -18,7 +18,9 @@ from dualmandate.planning.plan import Plan
 from dualmandate.planning.technology import values_of
 from dualmandate.population import PrivacyLoss
 from dualmandate.publication.data_dictionary import DIVIDING
+from dualmandate.publication.release import Release
 from dualmandate.publication.superpopulation import COUNTED, COVERED
+from dualmandate.publication.writing import Parquet, ReleaseSheet
 from dualmandate.report.documents.ledger import ReleaseDocument
 from dualmandate.report.documents.plan import plan_document
 from dualmandate.report.plan_words import plan_words
@@ -241,7 +243,7 @@ def test_a_release_publishes_ratios_with_intervals_in_every_form(tmp_path: Path)
     release = load_release(folder)
     assert release.ratios == ("mean cost by region", "share of each region")
     mean = release.table("mean cost by region")
-    errors = ["standard_error", "lower", "upper"]
+    errors = ["standard_error", "lower_90", "upper_90", "lower_95", "upper_95"]
     assert mean.column_names == ["region", "estimate", *errors, "of_whole_numbers", "unit", "what_is_counted"]
     above, below = (release.published(name) for name in ("cost by region", "persons by region"))
     assert mean["estimate"].to_numpy() == pytest.approx(above.estimates / below.estimates)
@@ -249,7 +251,10 @@ def test_a_release_publishes_ratios_with_intervals_in_every_form(tmp_path: Path)
     assert below.values is not None
     assert mean["of_whole_numbers"].to_numpy() == pytest.approx(above.values / below.values)
     north = release.interval("mean cost by region", region="north")
-    assert (north.lower, north.upper) == (mean["lower"][0].as_py(), mean["upper"][0].as_py())
+    assert (north.lower, north.upper) == (mean["lower_95"][0].as_py(), mean["upper_95"][0].as_py())
+    tighter = release.interval("mean cost by region", region="north", probability=0.9)
+    assert (tighter.lower, tighter.upper) == (mean["lower_90"][0].as_py(), mean["upper_90"][0].as_py())
+    assert north.lower < tighter.lower < tighter.upper < north.upper
     assert north.lower < release.estimate("mean cost by region", region="north") < north.upper
     both = release.interval("mean cost by region", region=["north", "east"])
     assert both.estimate == pytest.approx(above.estimates[:2].sum() / below.estimates[:2].sum())
@@ -257,7 +262,7 @@ def test_a_release_publishes_ratios_with_intervals_in_every_form(tmp_path: Path)
     whole = release.interval("share of each region")
     assert whole.estimate == pytest.approx(below.estimates.sum() / release.estimate("persons"))
     together = release.simultaneous("mean cost by region")
-    assert np.all(together.lower < mean["lower"].to_numpy())
+    assert np.all(together.lower < mean["lower_95"].to_numpy())
     lines = (folder / facts["ratios"][0]["csv"]).read_text(encoding="utf-8").splitlines()
     clipped = "cost by region: cost, each person's counted up to USD 1,000, in steps of USD 50"
     assert lines[0].split(",") == mean.column_names
@@ -269,7 +274,7 @@ def test_a_release_publishes_ratios_with_intervals_in_every_form(tmp_path: Path)
     page = (folder / "index.html").read_text(encoding="utf-8").replace("&#39;", "'")
     assert f"'cost by region' over 'persons by region', in USD per person; what is counted: {clipped}." in page
     assert "'persons by region' over 'persons', as a share" in page
-    assert "The interval belongs to the ratio of the estimates" in page
+    assert "The intervals belong to the ratio of the estimates" in page
     assert str(north).startswith(f"USD {north.estimate:.1f} per person, standard error ")
     readme = (folder / "README.md").read_text(encoding="utf-8")
     assert f"- mean cost by region: {clipped}.\n" in readme
@@ -278,12 +283,27 @@ def test_a_release_publishes_ratios_with_intervals_in_every_form(tmp_path: Path)
     meanings = {each["table"]: {column["name"]: column["meaning"] for column in each["columns"]} for each in dictionary}
     assert meanings["persons by region"]["estimate"] == "unbiased estimate; for analysis"
     assert meanings["mean cost by region"]["estimate"].startswith("ratio of two unbiased estimates, a little biased")
+    assert "90 % interval of the ratio of the estimates" in meanings["mean cost by region"]["upper_90"]
     said = openpyxl.load_workbook(folder / facts["ratios"][0]["xlsx"])["Notes"]["A"]
     assert DIVIDING in {cell.value for cell in said}
     assert not any(cell.value.startswith(("For print", "Totals")) for cell in said)  # ratios do not add up
     (folder / facts["ratios"][0]["parquet"]).write_bytes(b"")
     with pytest.raises(InvalidRelease):
         load_release(folder)
+
+
+def test_ratios_that_were_published_with_one_interval_are_read_under_the_names_of_today(tmp_path: Path) -> None:
+    numbers = dict.fromkeys(("estimate", "standard_error", "lower", "upper", "of_whole_numbers"), np.array([2.0, 3.0]))
+    numbers |= {"lower": np.array([1.0, -math.inf]), "upper": np.array([4.0, math.inf])}
+    sheet = ReleaseSheet("mean", "USD per person", ("lower",), (("a", "b"),), numbers)  # a breakdown of that name, too
+    [file] = Parquet().write(sheet, tmp_path / "mean")
+    release = Release(
+        tmp_path, {"tables": [], "ratios": [{"name": "mean", "parquet": file.name}]}, lambda _: NotImplemented
+    )
+    found = release["mean"].to_pandas()
+    assert [*found] == ["lower", "estimate", "standard_error", "lower_95", "upper_95", "of_whole_numbers", "unit"]
+    assert found["lower_95"].tolist() == [1.0, -math.inf]
+    assert found["upper_95"].tolist() == [4.0, math.inf]
 
 
 def test_an_exact_total_divides_without_noise(tmp_path: Path) -> None:

@@ -235,6 +235,7 @@ name = "town"
 account = "residents"
 unit = "person"
 neighbors = "replace-one"
+dropping_is_public = true
 population_size = { value = 1000000, unit = "people", source = "assumed" }
 attributes.ward = ["n", "e", "s", "w"]
 attributes.age = ["0-17", "18-64", "65+"]

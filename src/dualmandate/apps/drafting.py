@@ -37,6 +37,7 @@ LARGEST_TABLE, LARGEST_CROSSED, FIRST_TABLES = 200, 2_000, 3
 ASSUMED = "assumed: replace by"
 NO_ROOM = "no room beside the others"
 FINE = "many codes with few records each, which noise would hide, or which name units"
+LEFT_OUT = "dropping_is_public = true  # of records without an identifier: whether one has it is not protected"
 MOST_TOLD = 5  # So many columns without room are told one by one.
 
 
@@ -269,6 +270,7 @@ class _Draft:
             f"neighbors       = {toml_text(neighbors)}",
             f"population_size = {{ {_number(size, unit)} }}",
             *most,
+            *([LEFT_OUT] if neighbors == "replace-one" and identifier is not None else []),
             f"source          = {self.source}",
             "seen_in_the_data = [",
             *(f"  {toml_text(key)}," for key in self.marked),

@@ -43,10 +43,10 @@ def nearest(path: Path) -> Path:
     return relative if relative.parts[:2] != ("..", "..") else path
 
 
-def plan_program(program: Path, out: Path | None = None) -> str:
-    """Plan a program, and write what is approved."""
+def plan_program(program: Path, out: Path | None = None, *, ledger: Path | None = None) -> str:
+    """Plan a program, and write what is approved; with a ledger, within what its account has left."""
     file = nearest(program)
-    return typed("plan", file, "--out", out or file.parent / REPORT)
+    return typed("plan", file, "--out", out or file.parent / REPORT, *(() if ledger is None else ("--ledger", ledger)))
 
 
 def after_plan(
@@ -96,8 +96,14 @@ def _ledger_words(start: Path, flag: str | None) -> Iterable[object]:
 
 
 def approve_plan(plan: Path, ledger: str | None = None) -> str:
-    """Have a plan approved."""
-    return typed("approve", nearest(plan), *_ledger_words(plan.parent, ledger))
+    """Have a plan approved; what its program saw in the data has to be accepted with it, or replaced before."""
+    from dualmandate.planning.saved_plan import load_plan
+
+    try:
+        marks = ["--seen"] if load_plan(plan).seen_in_the_data else []
+    except Refusal:  # approving it will say what is wrong with it
+        marks = []
+    return typed("approve", nearest(plan), *_ledger_words(plan.parent, ledger), *marks)
 
 
 def check_records(program_or_plan: Path, ledger: str | None = None) -> str:

@@ -12,6 +12,7 @@ from dualmandate.apps.folder import check_writable, json_text, write_files, writ
 from dualmandate.apps.next_step import PLAN_FILE
 from dualmandate.apps.output import Output, Progress
 from dualmandate.apps.settings import settings
+from dualmandate.errors import BudgetExceeded, Refusal
 
 if TYPE_CHECKING:
     from dualmandate.apps.ledgers import AccountRoom
@@ -48,11 +49,14 @@ def carry_out(
         if folder is not None:
             document = write(plan, document, folder, progress)
     after = [] if room is None else [room.words()]
+    if short := None if ledger is not None else _shortage(loaded, file, plan):
+        after.append(f"note: {short}; so it would not be published")
     if (source := missing_source(plan)) is not None:
         after.append(f"note: the source '{next_step.nearest(source)}' is not there yet")
     if folder is not None:
         after += [f"written: {folder / PLAN_FILE}", f"to open: {folder / page_name()}"]
-    following = next_step.advice(next_after(plan, file, folder, ledger))
+    within = next_step.plan_program(file, folder, ledger=_ledger_file(file)) if short else None
+    following = next_step.advice(within or next_after(plan, file, folder, ledger))
     _say(plan, (*after, *following.split("\n")), output, full=full)
     output.document(lambda: document)
 
@@ -82,7 +86,29 @@ def missing_source(plan: Plan) -> Path | None:
     return None if path is None or Path(path).exists() else Path(path)
 
 
-def _room(program: Program, file: Path, ledger: str) -> AccountRoom:
+def _shortage(program: Program, file: Path, plan: Plan) -> str | None:
+    """That the account has less left than the plan costs, where the project's ledger is a file that can be opened.
+
+    None otherwise: a plan needs no ledger, and what else is wrong with one is said by the command that needs it.
+    """
+    if plan.study or _ledger_file(file) is None:
+        return None
+    try:
+        _room(program, file, None).check(plan)
+    except BudgetExceeded as refusal:
+        return refusal.what
+    except Refusal:
+        pass
+    return None
+
+
+def _ledger_file(file: Path) -> Path | None:
+    """The ledger that other commands find for a program without being told, where it is a file here."""
+    place = settings(file.parent, {})["ledger"].value
+    return None if place is None or "://" in place or not Path(place).is_file() else next_step.nearest(Path(place))
+
+
+def _room(program: Program, file: Path, ledger: str | None) -> AccountRoom:
     from dualmandate.apps.ledgers import find_ledger, room_for
 
     return room_for(program, find_ledger(file.parent, ledger).open())

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,7 @@ class Audit:
     notes: tuple[str, ...] = ()  # on what is compared, in words
     promised: str | None = None  # of a program or a release: who is protected, and which files cannot be told apart
     standing: str | None = None  # of a release: who approved and published it, signed or not
+    clipped: Mapping[str, str] = field(default_factory=dict)  # by table: what it counts where that is clipped
 
     def labeled(self, label: Label) -> tuple[Finding, ...]:
         """The findings that are public, or those that stay inside."""
@@ -69,9 +71,17 @@ class Audit:
         lines += [f"{finding.words()}\n" for finding in found]
         lines += [*compared_words(self.compared), *(f"compared: {note}" for note in self.notes)]
         lines += [f"not tried: {words}" for words in self.left_out]
+        lines += [f"what is counted: {line}" for line in self.counted()]
         lines += [] if self.promised is None else [f"promised: {self.promised}"]
         lines += [] if self.standing is None else [f"{self.target}: {self.standing}"]
         return "\n".join([*lines, LOWER_BOUND])
+
+    def counted(self) -> tuple[str, ...]:
+        """What clipped tables count, one line for all that count alike: attacks know of nothing beyond."""
+        alike: dict[str, list[str]] = {}
+        for name, words in self.clipped.items():
+            alike.setdefault(words, []).append(f"'{name}'")
+        return tuple(f"in {', '.join(names)}: {words}" for words, names in alike.items())
 
     def document(self, label: Label = "public") -> dict[str, object]:
         """The audit as the JSON document `audit/1`; the internal one holds every finding, with single cells named."""
@@ -88,6 +98,7 @@ class Audit:
             "left_out": list(self.left_out),
             "promised": self.promised,
             "standing": self.standing,
+            "clipped": dict(self.clipped),
             "note": LOWER_BOUND,
         }
 
@@ -110,7 +121,8 @@ def audit_target(target: Path | str | Program | Release, options: AuditOptions) 
     except Refusal as refusal:
         raise (refusal.at(Place(file=str(found.document.path))) if isinstance(found, Folder) else refusal) from None
     standing = standing_words(found.facts) if isinstance(found, Release) else None
-    return Audit(name, kind, findings, targets.left_out, targets.compared, targets.notes, _promised(found), standing)
+    said = targets.left_out, targets.compared, targets.notes, _promised(found), standing, targets.clipped
+    return Audit(name, kind, findings, *said)
 
 
 def _promised(found: Program | Release | Folder) -> str | None:

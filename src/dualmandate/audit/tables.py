@@ -277,6 +277,7 @@ class Targets:
     left_out: tuple[str, ...] = ()
     compared: tuple[MethodEvaluation, ...] = ()
     notes: tuple[str, ...] = ()  # on what is compared, in words
+    clipped: Mapping[str, str] = field(default_factory=dict)  # by table: what it counts where that is clipped
 
 
 def check_place(domain: Domain, *, instead: str = "name the attribute that tells places apart with --place") -> None:

@@ -30,7 +30,9 @@ from dualmandate.planning.extensions import (
 )
 from dualmandate.planning.plan import Plan, TableConsequence, costliest, notes_on
 from dualmandate.planning.ratios import COVERAGE, ratio_consequences, with_ratios
+from dualmandate.planning.release_spec import check_noise, check_program
 from dualmandate.planning.robustness import check_robustness, public_total_of, robustness_of
+from dualmandate.planning.study import is_study
 from dualmandate.planning.technology import Offered, Technology, TechnologyBuilder, combine, offered, used_at
 from dualmandate.planning.timing import Timing, timing_of
 from dualmandate.planning.uncertainty import check_uncertainty, estimates_of, social_choice_of, uncertainty_of
@@ -162,11 +164,16 @@ def make_plan(program: Program, remaining: Fraction | float | None, progress: Ca
     check_robustness(program)
     check_extensions(program)
     program.clipping.check(program.welfare)
+    study = is_study(program.file.mechanism.noise)
+    if not study:
+        check_program(program)
     program, found = _with_best_bounds(program, limits, progress)
     mechanism, welfare, workshop = program.file.mechanism, program.welfare, found.workshop
     technologies, frontier, choice = found.offer.technologies, found.frontier, found.choice
     technology = used_at(mechanism.noise, technologies, welfare, choice.epsilon)
     loss = technology.exact_loss(choice)
+    if not study:
+        check_noise(program, technology.measurements, technology.shares(loss))
     progress("comparing with other technologies")
     bench = TechnologyComparison(workshop, found.offer, technology, choice=choice, limits=limits)
     comparisons = bench.comparisons()

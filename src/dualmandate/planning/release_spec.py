@@ -29,7 +29,8 @@ from dualmandate.program.file import Document
 from dualmandate.program.program import ProgramFile, read_program
 from dualmandate.publication.nested_tables import NestWeights, nest_together
 from dualmandate.publication.release import Release, read_facts
-from dualmandate.publication.release_spec import ALL_TABLES, Group, Page, ReleaseSpec
+from dualmandate.publication.release_spec import ALL_TABLES, Group, Page, ReleaseSpec, check_names, exact_names
+from dualmandate.publication.rules import check_rules
 from dualmandate.publication.writing import damaged, file_names
 from dualmandate.semantics import guarantee
 from dualmandate.workload import Ratio, Workload
@@ -129,6 +130,37 @@ def _order(plan: SavedPlan, program: ProgramFile, strategies: Strategies, page: 
         superpopulation=program.file.superpopulation,
         account_identifier=plan.account_identifier,
     )
+
+
+def check_program(program: ProgramFile) -> None:
+    """Refuse, when a program is planned, what no machine could publish of it: a plan that is approved is a promise."""
+    document, protection = program.document, program.protection
+    with document.at("population"):
+        check_rules(program.rules, program.domain, protection, checking=False)
+    with document.at(*_named_twice(program)):
+        check_names([*(name for name, _ in _named(program)), *exact_names(protection)])
+    if program.source is not None and (document.text is not None or document.path.is_file()):
+        program_files(program)  # the name of the confidential file can be taken out of what a release carries
+
+
+def check_noise(program: ProgramFile, measurements: Mapping[str, Measurement], shares: Mapping[str, Fraction]) -> None:
+    """The same of noise that is too broad to be drawn exactly, at what each group of tables spends."""
+    with program.document.at("mechanism"):
+        for group, share in shares.items():
+            for noise in measurements[group].noises(share):
+                noise.sampler()
+
+
+def _named(program: ProgramFile) -> list[tuple[str, tuple[str | int, ...]]]:
+    """What is published with noise, by its name, and where that stands."""
+    tables = [(table.name, ("workload", n, "name")) for n, table in enumerate(program.file.workload)]
+    return [*tables, *((ratio.name, ("ratios", n, "name")) for n, ratio in enumerate(program.ratios))]
+
+
+def _named_twice(program: ProgramFile) -> tuple[str | int, ...]:
+    """Where a table has the name of an exact total."""
+    exact = exact_names(program.protection)
+    return next((key for name, key in _named(program) if name in exact), ("invariants",))
 
 
 def program_files(program: ProgramFile) -> dict[str, bytes]:

@@ -11,8 +11,8 @@ from dualmandate.program.schema import BEST
 
 
 def is_study(noise: str) -> bool:
-    """Whether noise of this name is compared only: no exact sampler draws it."""
-    return not NOISE_LAWS[noise].publishable
+    """Whether noise of this name is compared only: no exact sampler draws it; the best one is drawn."""
+    return noise != BEST and not NOISE_LAWS[noise].publishable
 
 
 def may_be_used(noise: str, asked: str) -> bool:

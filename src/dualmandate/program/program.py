@@ -278,7 +278,7 @@ def with_preferences(document: Document) -> Document:
 def rules_of(population: PopulationTable, domain: Domain, document: Document) -> Rules:
     """The rule of every attribute that states one, and those for impossible records.
 
-    What replace-one neighbors ask of all rules together is asked when data are to be opened, not of a plan.
+    What replace-one neighbors ask of all rules together is asked when the program is planned: a check needs none of it.
     """
     stated: dict[str, AttributeRule] = {}
     for name, table in population.attributes.items():

@@ -48,10 +48,12 @@ OF_RATIOS = {
     "standard_error": "standard error of the ratio, linearized, of the noise alone",
 }
 for _end in ENDS:
-    MEANINGS[_end] = f"{_end} end of the 95 % interval of the ratio of the estimates (Fieller)"
     for _percent in PERCENTS:
         MEANINGS[f"value_{_end}_{_percent}"] = f"{_end} end of the {_percent} % interval of `value`, simulated"
         MEANINGS[f"{_end}_{_percent}"] = f"{_end} end of the {_percent} % interval of `estimate`, by the exact noise"
+        OF_RATIOS[f"{_end}_{_percent}"] = (
+            f"{_end} end of the {_percent} % interval of the ratio of the estimates (Fieller)"
+        )
 INTERVALS = (
     "An interval of 95 % about an estimate holds the true number in at least 95 of 100 releases, over the noise; each "
     "stands for one number, not for all numbers of a table together. Intervals know of the noise that protects people, "
@@ -62,10 +64,11 @@ CLIPPED = (
     "what lies beyond the bounds: a total without clipping may differ by more than any interval says."
 )
 DIVIDING = (
-    "Ratios are made of the tables, so that they cost no privacy loss. The interval belongs to the ratio of the "
-    "estimates: it holds the true ratio in at least 95 of 100 releases, by the exact noise of both tables, and is any "
-    "number where the noise of the denominator may be all of it. The ratio of the whole numbers stands beside it, "
-    "without an interval. A ratio of unbiased estimates is itself a little biased where the denominator is noisy."
+    "Ratios are made of the tables, so that they cost no privacy loss. The intervals belong to the ratio of the "
+    "estimates: that of 95 % holds the true ratio in at least 95 of 100 releases, by the exact noise of both tables, "
+    "that of 90 % in 90, and either is any number where the noise of the denominator may be all of it. The ratio of "
+    "the whole numbers stands beside it, without an interval. A ratio of unbiased estimates is itself a little biased "
+    "where the denominator is noisy."
 )
 SIMULATED = (
     "The intervals of `value` are simulated around the published numbers. They are not proved to hold in 90 and 95 of "

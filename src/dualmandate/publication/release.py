@@ -53,7 +53,10 @@ from dualmandate.publication.ratios import JointError, interval_of_ratio, joint_
 from dualmandate.publication.superpopulation import COUNTED, COVERED, expected_number_interval
 from dualmandate.publication.writing import (
     COUNTED_COLUMN,
+    EARLIER,
     NUMBERS,
+    OF_ESTIMATES,
+    PERCENTS,
     RELEASE_SCHEMA,
     UNIT_COLUMN,
     NoisyRows,
@@ -134,7 +137,7 @@ class Release:
     def table(self, name: str) -> pa.Table:
         """Labels, the whole numbers where there are any, the unbiased estimate and its standard error.
 
-        Of a ratio: that of the estimates, its standard error and the ends of its interval, and that of whole numbers.
+        Of a ratio: that of the estimates, its standard error and the ends of its intervals, and that of whole numbers.
         Whatever else its files say of each number (labels of levels, intervals, the unit) follows.
         """
         own = self._own_columns(name)
@@ -144,7 +147,7 @@ class Release:
         """The same with the columns of its files that are not there yet, row by row in the same order."""
         from pyarrow import parquet
 
-        known = {*own.column_names, "kind"}
+        known = {*own.column_names, "kind", *EARLIER}  # the last ones under their names of today
         for path in self._files_of(name):
             for column in parquet.read_schema(path).names:
                 if column.rstrip("_") not in known and column not in known:
@@ -274,6 +277,10 @@ class Release:
     def joint(self, ratio: str) -> Callable[[NDArray[np.intp]], tuple[float, float, JointError]]:
         """For some numbers of a ratio: its numerators and its denominators, added up, and the errors of both."""
         self._entry("ratios", ratio)
+        return self._joint(ratio)
+
+    def _joint(self, ratio: str) -> Callable[[NDArray[np.intp]], tuple[float, float, JointError]]:
+        """The same, also while the folder is written that will name it."""
         assert self.ratio is not None
         asked = self.ratio(ratio)
         tables = asked.numerator, asked.denominator
@@ -297,9 +304,9 @@ class Release:
         return of
 
     def divided(self, ratio: str, unit: str) -> PublishedTable:
-        """A ratio from its two tables, with a standard error and Fieller's interval each, where they are not too many.
+        """A ratio from its two tables, with a standard error and Fieller's intervals, where they are not too many.
 
-        The interval belongs to the ratio of the estimates. That of the whole numbers is post-processed once more.
+        The intervals belong to the ratio of the estimates. That of the whole numbers is post-processed once more.
         """
         assert self.ratio is not None
         asked = self.ratio(ratio)
@@ -310,19 +317,19 @@ class Release:
             if above.values is not None and below.values is not None:
                 quotients = above.values / below.values[asked.denominators]
         count, rows = len(estimates), sum(group["rows"] for group in self.facts["groups"])
-        bounds: tuple[Floats, Floats] | None = None
+        ends: dict[str, Floats] = {}
         errors = np.full(count, np.nan)
         if count <= MOST_INTERVALS and count * rows <= MOST_TOGETHER:
-            joint, lower, upper = self.joint(ratio), np.empty(count), np.empty(count)
+            joint, ends = self._joint(ratio), {name: np.empty(count) for name in OF_ESTIMATES}
             for number in range(count):
                 numerator, denominator, error = joint(np.array([number]))
-                found = interval_of_ratio(numerator, denominator, error)
-                lower[number], upper[number] = found.lower, found.upper
-                errors[number] = error.spread(found.estimate) / abs(denominator) if denominator else np.nan
-            bounds = lower, upper
+                for percent in PERCENTS:
+                    found = interval_of_ratio(numerator, denominator, error, probability=Fraction(percent, 100))
+                    ends[f"lower_{percent}"][number], ends[f"upper_{percent}"][number] = found.lower, found.upper
+                errors[number] = error.spread(estimates[number]) / abs(denominator) if denominator else np.nan
         own = ratio, unit, above.columns, above.labels
         words = above.level_labels
-        return PublishedTable(*own, estimates, errors, bounds=bounds, quotients=quotients, level_labels=words)
+        return PublishedTable(*own, estimates, errors, quotients=quotients, level_labels=words, intervals=ends)
 
     def _expected(self, table: str, cells: list[int], probability: Probability) -> Interval:
         estimate = float(self.published(table).estimates[cells].sum())

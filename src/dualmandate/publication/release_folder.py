@@ -261,7 +261,7 @@ def _ratio_facts(order: ReleaseSpec, glance: Glance, files: Mapping[str, str]) -
         "numerator": ratio.numerator.name,
         "denominator": ratio.denominator.name,
         "clipped": order.clipped.get(ratio.name),
-        "intervals": glance.first.bounds is not None,
+        "intervals": bool(glance.first.intervals),
         **files,
     }
 
@@ -269,11 +269,10 @@ def _ratio_facts(order: ReleaseSpec, glance: Glance, files: Mapping[str, str]) -
 def _glance(table: PublishedTable, *, shown: bool) -> Glance:
     estimates, errors = table.estimates[:GLANCED].copy(), table.standard_errors[:GLANCED].copy()
     values = None if table.values is None else table.values[:GLANCED].copy()
-    bounds = None if table.bounds is None else (table.bounds[0][:GLANCED].copy(), table.bounds[1][:GLANCED].copy())
     quotients = None if table.quotients is None else table.quotients[:GLANCED].copy()
     first = replace(table, estimates=estimates, standard_errors=errors, values=values)
     intervals = {name: ends[:GLANCED].copy() for name, ends in table.intervals.items()}
-    first = replace(first, bounds=bounds, quotients=quotients, intervals=intervals)
+    first = replace(first, quotients=quotients, intervals=intervals)
     some = table.standard_errors[:: len(table.estimates) // ENOUGH + 1]
     return Glance(first, len(table.estimates), float(np.median(some)) if shown else 0.0)
 

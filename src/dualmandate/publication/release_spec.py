@@ -17,7 +17,7 @@ from dualmandate.population import Domain, Neighbors, PrivacyLoss, Protection
 from dualmandate.population.arrays import Floats, Integers
 from dualmandate.population.domain import LARGEST_DENSE_HISTOGRAM
 from dualmandate.publication.rules import Rules
-from dualmandate.publication.tabulating import countable
+from dualmandate.publication.tabulating import check_numbered, countable
 from dualmandate.publication.writing import Glance, require_sdmx
 from dualmandate.workload import Ratio, Table, Tabulation, Workload
 
@@ -127,17 +127,26 @@ class ReleaseSpec:
 
     def _check_names(self) -> None:
         """Each table has a name of its own, also beside what is exact; groups too: their names decide their noise."""
-        invariants = [] if self.protection.neighbors is Neighbors.ADD_OR_REMOVE else [NUMBER_OF_RECORDS]
-        invariants += [invariant.name for invariant in self.protection.invariants]
         published = [*(table.name for table in self.tables), *(ratio.name for ratio in self.ratios)]
-        for names in ([*published, *invariants], [group.name for group in self.groups]):
-            twice = next((name for name in names if names.count(name) > 1), None)
-            if twice is not None:
-                raise InvalidWorkload(
-                    f"two tables of a release are called '{twice}'",
-                    why="a release names its tables, those without noise too, and one would hide the other",
-                    instead="give the table or the exact total another name",
-                )
+        check_names([*published, *exact_names(self.protection)])
+        check_names([group.name for group in self.groups])
+
+
+def check_names(names: Sequence[str]) -> None:
+    """Refuse a name that two tables of a release would have."""
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise InvalidWorkload(
+            f"two tables of a release are called '{twice}'",
+            why="a release names its tables, those without noise too, and one would hide the other",
+            instead="give the table or the exact total another name",
+        )
+
+
+def exact_names(protection: Protection) -> list[str]:
+    """What the totals are called that are published exactly, or known beforehand."""
+    known = [] if protection.neighbors is Neighbors.ADD_OR_REMOVE else [NUMBER_OF_RECORDS]
+    return [*known, *(invariant.name for invariant in protection.invariants)]
 
 
 def public_totals(domain: Domain, protection: Protection) -> Workload | None:
@@ -156,6 +165,7 @@ def is_sparse(domain: Domain, measured: Sequence[Rows], tables: Sequence[Table])
 def check_size(domain: Domain, measurements: Collection[Measurement], protection: Protection) -> None:
     """Refuse what no machine of this size could carry out: decided by what is asked, never by the records."""
     measured, made = [each.rows for each in measurements], [each.workload.tables for each in measurements]
+    check_numbered(domain)
     public = public_totals(domain, protection)
     tables = [table for several in made for table in several] + [*(() if public is None else public.tables)]
     if domain.size > LARGEST_DENSE_HISTOGRAM and not is_sparse(domain, measured, tables):

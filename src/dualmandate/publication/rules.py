@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from dualmandate.errors import InvalidRule
+from dualmandate.errors import InvalidRule, Place
 from dualmandate.population import Attribute, Domain, Neighbors, Protection
 
 
@@ -62,6 +62,7 @@ def check_rules(rules: Rules, domain: Domain, protection: Protection, *, checkin
             f"units that '{protection.identifier}' identifies, beside totals that are published exactly",
             why="which records of a unit with too many are left out depends on its records, and so would the totals",
             instead="publish from one record a unit without an identifier, or publish the totals with noise",
+            where=Place(key="population.identifier"),
         )
     for attribute in domain.attributes:
         check_attribute_rule(rules.of(attribute), attribute, checking=checking)
@@ -75,6 +76,7 @@ def check_rules(rules: Rules, domain: Domain, protection: Protection, *, checkin
             why="this relation takes the number of records as public, and a record dropped for its values changes it",
             instead="give every attribute a missing level or clamp it, or state dropping_is_public: "
             "whether a record has a cell is then not protected",
+            where=Place(key="population.neighbors"),
         )
 
 

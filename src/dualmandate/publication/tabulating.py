@@ -138,14 +138,19 @@ def checked_spec(domain: Domain, protection: Protection, rules: Rules, key: byte
             why=f"which records of a unit are kept is decided by a secret of {KEY_BYTES} bytes",
             instead="derive it from the secret of the release",
         )
+    check_numbered(domain)
+    check_rules(rules, domain, protection, checking=checking)
+    return TabulationSpec(domain, protection, rules)
+
+
+def check_numbered(domain: Domain) -> None:
+    """Refuse a domain with more cells than have a number."""
     if domain.size >= 2**63:
         raise TooLarge(
             f"a domain of {domain.size:.3g} cells cannot be numbered",
             why="a cell is a 64-bit whole number",
             instead="tabulate fewer attributes at once",
         )
-    check_rules(rules, domain, protection, checking=checking)
-    return TabulationSpec(domain, protection, rules)
 
 
 def counted(

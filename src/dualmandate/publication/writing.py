@@ -73,7 +73,6 @@ class PublishedTable:
     estimates: Floats = field(repr=False)  # shape (cells,)
     standard_errors: Floats = field(repr=False)  # shape (cells,)
     values: Integers | None = field(default=None, repr=False)  # shape (cells,)
-    bounds: tuple[Floats, Floats] | None = field(default=None, repr=False)  # of a ratio: the ends of each interval
     quotients: Floats | None = field(default=None, repr=False)  # of a ratio: that of the whole numbers
     level_labels: tuple[Labels, ...] = field(default=(), repr=False)  # what readers are shown beside levels, by column
     intervals: Mapping[str, Numbers] = field(default_factory=dict, repr=False)  # ends, named as in `INTERVALS`
@@ -97,11 +96,12 @@ class Glance:
 
 PUBLIC = "public"  # Everything that is written here has this label.
 PUBLIC_MODE = 0o644  # Everyone may read it.
-ENDS, QUOTIENT = ("lower", "upper"), "of_whole_numbers"  # columns of a ratio
+ENDS, QUOTIENT = ("lower", "upper"), "of_whole_numbers"  # the latter is a column of a ratio
 PERCENTS = (90, 95)  # of the truths that intervals hold
 OF_VALUES = tuple(f"value_{end}_{percent}" for percent in PERCENTS for end in ENDS)
 OF_ESTIMATES = tuple(f"{end}_{percent}" for percent in PERCENTS for end in ENDS)
 INTERVALS = (*OF_VALUES, *OF_ESTIMATES)
+EARLIER = {end: f"{end}_95" for end in ENDS}  # what columns of ratios were called when these had one interval
 UNIT_COLUMN, COUNTED_COLUMN = "unit", "what_is_counted"
 NUMBERS = {
     "kind": np.int32,
@@ -110,8 +110,7 @@ NUMBERS = {
     "estimate": np.float64,
     "standard_error": np.float64,
     **dict.fromkeys(OF_ESTIMATES, np.float64),
-    "lower": np.float64,
-    "upper": np.float64,
+    **dict.fromkeys(EARLIER, np.float64),
     "of_whole_numbers": np.float64,
 }
 ROWS_AT_ONCE = 2**20  # Files are written in pieces of so many rows.
@@ -244,8 +243,8 @@ def ratio_sheet(ratio: PublishedTable, facts: Mapping[str, str] = NO_FACTS) -> R
 def ratio_numbers(ratio: PublishedTable) -> dict[str, Floats]:
     """The columns of a ratio."""
     found = {"estimate": ratio.estimates}
-    if ratio.bounds is not None:
-        found |= {"standard_error": ratio.standard_errors, **dict(zip(ENDS, ratio.bounds, strict=True))}
+    if ratio.intervals:
+        found |= {"standard_error": ratio.standard_errors, **ratio.intervals}
     return found if ratio.quotients is None else {**found, QUOTIENT: ratio.quotients}
 
 
@@ -444,10 +443,10 @@ def read_table(path: Path, *, estimates: Path | None = None) -> PublishedTable:
     first, missing = sheets[0], np.full(sheets[0].rows, np.nan)
     estimate, error = (numbers.get(name, missing) for name in ("estimate", "standard_error"))
     own = first.name, first.unit, first.columns, first.labels
-    bounds = (numbers[ENDS[0]], numbers[ENDS[1]]) if set(ENDS) <= set(numbers) else None
     whole, quotient = numbers.get("value"), numbers.get(QUOTIENT)
     ends = {name: numbers[name] for name in INTERVALS if name in numbers}
-    return PublishedTable(*own, estimate, error, whole, bounds, quotient, first.level_labels, ends)
+    ends |= {now: numbers[before] for before, now in EARLIER.items() if before in numbers}
+    return PublishedTable(*own, estimate, error, whole, quotient, first.level_labels, ends)
 
 
 def read_measurements(path: Path) -> NoisyRows:

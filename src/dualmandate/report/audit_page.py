@@ -34,6 +34,7 @@ def audit_page(audit: Audit, label: Label = "public") -> str:
         sections=[(question, *_section(each)) for question, each in by_question(found)],
         details=_details(found) if label == "internal" else None,
         left_out=audit.left_out,
+        counted=audit.counted(),
         promised=audit.promised,
         standing=audit.standing,
         picture=_picture(audit),

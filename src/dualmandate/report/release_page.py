@@ -150,7 +150,7 @@ def _shown(anchor: str, glance: Glance, facts: Mapping[str, Any], most: int) -> 
     if "numerator" in facts:
         as_unit = "as a share" if table.unit == SHARE else f"in {unit}"
         about = f"'{facts['numerator']}' over '{facts['denominator']}', {as_unit}{clipped}"
-        ways = "95 %, of the ratio of the estimates" if facts["intervals"] else "one by one, by load_release"
+        ways = "90 and 95 %, of the ratio of the estimates" if facts["intervals"] else "one by one, by load_release"
         told = {"estimates": ways, "values": "not given"}
     elif told is not None and table.values is not None and "value_lower_95" not in table.intervals:
         without = told["values"].removeprefix("not given: ")
@@ -187,7 +187,7 @@ def _columns(table: PublishedTable, count: int) -> dict[str, list[str]]:
         found["95 % interval, simulated"] = [f"{one:,} to {other:,}" for one, other in zip(low, high, strict=True)]
     if errors.any() or table.values is None:
         found["estimate, for analysis"] = _all_rounded(estimates, steps)
-        if table.bounds is None:
+        if table.quotients is None:
             found["standard error"] = [_two_digits(error) for error in errors.tolist()]
         ends = _ends(table)
         if ends is not None:
@@ -197,8 +197,6 @@ def _columns(table: PublishedTable, count: int) -> dict[str, list[str]]:
 
 
 def _ends(table: PublishedTable) -> tuple[Floats, Floats] | None:
-    if table.bounds is not None:
-        return table.bounds
     known = table.intervals
     return (known["lower_95"], known["upper_95"]) if "lower_95" in known else None
 

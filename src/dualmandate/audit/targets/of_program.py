@@ -67,7 +67,10 @@ def targets_of(program: Program, options: AuditOptions) -> Targets:
     if not possible.all():
         left_out.append(f"{int((~possible).sum()):,} of {possible.size:,} cells of a place, which no table counts")
     found = compare_methods(program, options)
-    return Targets((*targets, *linked, *found.attacked), (*left_out, *found.left_out), found.compared, found.notes)
+    tables, said = {table.name for table in program.file.workload}, program.clipped
+    clipped = {name: words for name, words in said.items() if name in tables}
+    attacked = (*targets, *linked, *found.attacked)
+    return Targets(attacked, (*left_out, *found.left_out), found.compared, found.notes, clipped)
 
 
 def people_of(program: Program, place: OnePlace, options: AuditOptions) -> Truths:

@@ -52,6 +52,7 @@ def targets_of(release: Release, options: AuditOptions) -> Targets:
     beside, apart = compared_rows(release, program, options.beside)
     claimed = claim_of(release, program, beside)
     member = membership_in(claimed, options.key)
+    clipped = {table["name"]: table["clipped"] for table in release.facts["tables"] if table.get("clipped")}
     sure = (claimed,) if member is None else (claimed, member)
     if member is None:
         apart = (*apart, "membership: tests are for units of one record, whose measured rows have one kind of noise")
@@ -59,9 +60,11 @@ def targets_of(release: Release, options: AuditOptions) -> Targets:
         noisy, left_out, place = noisy_tables(release, program, options)
     except Refusal as refusal:
         linkage_targets((), None, options)
-        return Targets(sure, (*apart, f"reconstruction of records: {refusal.what} ({refusal.why})"))
+        words = f"reconstruction of records: {refusal.what} ({refusal.why})"
+        return Targets(sure, (*apart, words), clipped=clipped)
     homes = Homes.of_program(program.domain, place, program.rules, published=True)
-    return Targets((*sure, noisy, *linkage_targets((noisy,), homes, options)), (*apart, *left_out))
+    attacked = (*sure, noisy, *linkage_targets((noisy,), homes, options))
+    return Targets(attacked, (*apart, *left_out), clipped=clipped)
 
 
 def claim_of(release: Release, program: ProgramFile, beside: Mapping[str, SharedNoise] | None = None) -> ClaimedRelease:

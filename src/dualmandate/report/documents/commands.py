@@ -299,4 +299,5 @@ class AuditDocument(DocumentModel):
         None, description="Of a program or a release: who is protected, and which files cannot be told apart."
     )
     standing: Text | None = Field(None, description="Of a release: who approved and published it, signed or not.")
+    clipped: dict[str, Text] = Field({}, description="What is counted where amounts or records are clipped, by table.")
     note: Text = Field(description="What an audit can show, and what it cannot.")

@@ -368,7 +368,7 @@ class PublishedRatioPart(DocumentModel):
     denominator: Text = Field(description="The table that they are divided by.")
     clipped: Text | None = Field(None, description="What its two tables count where amounts or records were clipped.")
     intervals: Whether = Field(
-        description="Whether its files hold 95 % intervals; `load_release` gives any one of them."
+        description="Whether its files hold intervals of 90 and 95 %; `load_release` gives any one of them."
     )
     parquet: Text = Field(description="The file of its numbers.")
     csv: IfAny[Text] = Field(None, description="The same as CSV.")
