@@ -217,6 +217,11 @@ def test_all_numbers_of_a_large_table_are_searched_and_a_few_hundred_shown(tmp_p
     assert "the first 500 of these are shown" in output.inner_text()
     browser_page.set_viewport_size({"width": 390, "height": 800})
     assert browser_page.evaluate("document.documentElement.scrollWidth") <= 390
+    browser_page.emulate_media(media="print")
+    browser_page.set_viewport_size({"width": 700, "height": 990})  # A4
+    assert browser_page.locator("#table-0-rows").evaluate("each => each.getBoundingClientRect().right") <= 700
+    assert browser_page.locator(".numbered").evaluate("each => getComputedStyle(each).overflow") == "visible"
+    browser_page.emulate_media(media="screen")
     search.fill("")
     assert [rows.count(), rows.last.evaluate(cells)[0], note.is_visible()] == [500, "Gemeinde Nr. 125", True]
 
