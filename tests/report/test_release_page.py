@@ -105,6 +105,15 @@ def test_who_publishes_stands_above_and_a_missing_interval_is_explained_where_th
     assert "not given: it would take too long" in details
 
 
+def test_small_shares_without_errors_are_not_nothing() -> None:
+    shares, unknown = np.array([0.000213, 0.4997, np.nan]), np.full(3, np.nan)
+    table = PublishedTable("share", "share", ("town",), (("a", "b", "c"),), shares, unknown, quotients=shares)
+    said = facts() | {"tables": [], "ratios": [{"name": "share", "numerator": "one", "denominator": "all"}]}
+    said["ratios"][0] |= {"intervals": False, "csv": "ratios/share.csv"}
+    text = release_page(said, [Glance(table, 3, 0.0)])
+    assert re.findall(r'"estimate, for analysis">([^<]*)<', text) == ["0.00021", "0.50", "no number"]
+
+
 @pytest.mark.browser
 def test_it_is_searched_by_labels_and_codes_and_nothing_is_cut_on_a_phone(page_file: Path, browser_page: Page) -> None:
     browser_page.goto(page_file.as_uri())

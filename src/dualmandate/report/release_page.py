@@ -254,6 +254,8 @@ def _columns(table: PublishedTable) -> dict[str, list[str]]:
     errors, estimates = table.standard_errors, table.estimates
     whole = bool(np.all(estimates == np.rint(estimates)))  # also where each is one measured number
     steps = [max(_step(error), 0) if whole else _step(error) for error in errors.tolist()]
+    if np.isnan(errors).all():  # ratios that are too many for errors: small ones keep two digits, too
+        steps = [min(-2, _step(abs(each))) for each in estimates.tolist()]
     found: dict[str, list[str]] = {}
     if table.quotients is not None:
         found["of the whole numbers"] = _all_rounded(table.quotients, steps)
