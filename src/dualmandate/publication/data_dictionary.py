@@ -97,7 +97,7 @@ def described(sheet: ReleaseSheet, file: str, *, language: object = ENGLISH, is_
     for name, values in sheet.numbers.items():
         kind = "whole number" if values.dtype.kind == "i" else "number"
         columns.append({"name": name, "type": kind, "unit": sheet.unit, "meaning": meanings[name]})
-    meanings |= {COUNTED_COLUMN: f"{MEANINGS[COUNTED_COLUMN]}: {sheet.facts.get('clipped')}"}
+    meanings = meanings | {COUNTED_COLUMN: f"{MEANINGS[COUNTED_COLUMN]}: {sheet.facts.get('clipped')}"}
     columns += [{"name": name, "type": "text", "meaning": meanings[name]} for name in constants(sheet)]
     return {"table": sheet.name, "file": file, "unit": sheet.unit, "rows": sheet.rows, "columns": columns}
 
