@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
-from dualmandate.publication.data_dictionary import readme
+from dualmandate.publication.data_dictionary import described, readme
 from dualmandate.publication.table_intervals import BY_LAW, NO_SIMULATION, SIMULATED, IntervalWords
+from dualmandate.publication.writing import ReleaseSheet
 
 TABLE = {"name": "persons", "unit": "person", "cells": 2, "csv": "tables/persons.csv", "columns": ["district", "sex"]}
 FACTS: dict[str, Any] = {"program": "claims", "release": "persons-1", "unit": "person", "tables": [TABLE]}
@@ -28,3 +30,11 @@ def test_its_line_of_r_keeps_codes_as_text_and_its_heading_is_the_title() -> Non
         'read.csv("tables/persons.csv", check.names = FALSE, '
         'colClasses = c("district" = "character", "sex" = "character"), na.strings = "")'
     ) in text
+
+
+def test_what_a_table_counts_does_not_depend_on_the_tables_before_it() -> None:
+    sheets = [
+        ReleaseSheet("t", "USD", (), (), {"value": np.array([1])}, {"clipped": words}) for words in ("one", "other")
+    ]
+    meanings = [described(sheet, "t.csv")["columns"][-1]["meaning"] for sheet in (*sheets, sheets[0])]
+    assert [meaning.split("about that")[1] for meaning in meanings] == [": one", ": other", ": one"]

@@ -253,6 +253,7 @@ def _facts(plan: SavedPlan, program: ProgramFile) -> dict[str, object]:
     return {
         **{key: words for key, words in (("title", stated.title), ("agency", stated.agency)) if words},
         "description": program.file.program.description,
+        "language": stated.language,
         "mechanism": document["exact"]["mechanism"],
         "guarantee": promise.document(),
         "invariants": [invariant.name for invariant in program.protection.invariants],

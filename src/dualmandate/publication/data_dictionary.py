@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from dualmandate.population import plural
+from dualmandate.population.labels import ENGLISH
 from dualmandate.publication.spreadsheet import MOST_NUMBERS
 from dualmandate.publication.table_intervals import MOST_NUMBERS as MOST_WITH_INTERVALS
 from dualmandate.publication.table_intervals import SIMULATED as BY_SIMULATION
@@ -77,19 +78,20 @@ SIMULATED = (
 )
 
 
-def described(sheet: ReleaseSheet, file: str, *, is_ratio: bool = False) -> dict[str, Any]:
-    """The columns of one file, and the levels of each that are not too many."""
+def described(sheet: ReleaseSheet, file: str, *, language: object = ENGLISH, is_ratio: bool = False) -> dict[str, Any]:
+    """The columns of one file, and the levels of each that are not too many; `language` is the program's."""
     columns: list[dict[str, Any]] = []
     for text in sheet.texts:
-        name, is_label = sheet.columns[text.place], text.heading != sheet.headings[text.place]
-        meaning = f"label of `{sheet.headings[text.place]}`, for readers" if is_label else f"level of {name}"
+        name, is_label = sheet.columns[text.place], text.language is not None
+        said = f"label of `{sheet.headings[text.place]}`, for readers, in the language '{text.language or language}'"
+        meaning = said if is_label else f"level of {name}"
         entry: dict[str, Any] = {"name": text.heading, "type": "text", "meaning": meaning}
         if not is_label and len(text.words) <= MOST_LEVELS:
             labels = sheet.level_labels[text.place] if sheet.level_labels else {}
             entry["levels"] = [
                 {
                     "code": level,
-                    "labels": {(key or "own"): of[level] for key, of in labels.items() if level in of},
+                    "labels": {(key or language): of[level] for key, of in labels.items() if level in of},
                 }
                 for level in text.words
             ]

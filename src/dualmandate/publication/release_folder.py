@@ -26,6 +26,7 @@ from dualmandate.ledger.chain import RELEASE_FILE
 from dualmandate.ledger.durable import durably, sync_folder
 from dualmandate.mechanism.noise import SAMPLER_VERSION
 from dualmandate.population.arrays import Integers
+from dualmandate.population.labels import ENGLISH
 from dualmandate.population.wording import stated_loss
 from dualmandate.publication.beside_data import snapshot_mark
 from dualmandate.publication.data_dictionary import README, described, dictionary_files, notes, readme
@@ -62,7 +63,7 @@ if TYPE_CHECKING:
 PAGE = "index.html"
 TABLES, RATIOS = "tables", "ratios"
 FOLDERS = {"sdmx-csv": "sdmx", "sdmx-ml": "sdmx"}  # Forms that are not beside the others lie there.
-GLANCED = 500  # A page may show so many numbers of each table.
+GLANCED = 100_000  # A page may hold so many numbers, of all tables together, to be searched.
 ENOUGH = 2**20  # So many standard errors, evenly chosen, are enough for a typical one.
 SOFTWARE = ("dualmandate", "numpy", "scipy", "numba", "pyarrow", "duckdb", "cryptography", "python-flint")
 
@@ -112,7 +113,7 @@ def write_release(
 
     made = post_process(order, measured=measured, totals=totals) if made is None else made
     tables, intervals = chain(made.tables, _exact_tables(order, totals)), TableIntervals(order, made)
-    files = TableFiles(draft, order, writers_of(order, entry.reserved_at), {}, [])
+    files = TableFiles(draft, order, writers_of(order, entry.reserved_at), {}, [], _glanced(order))
     written = _write_tables(files, tables, intervals)
     for name, content in order.files.items():
         _write(draft, name, content)
@@ -192,6 +193,7 @@ class TableFiles:
     writers: Mapping[str, Writer]  # by form
     words: dict[str, IntervalWords]  # how the intervals of each table were made
     described: list[dict[str, Any]]  # the columns of each file
+    glanced: int = 0  # numbers of each table that a page may hold
 
     def write(self, table: PublishedTable, name: str, folder: str, sheet: ReleaseSheet) -> dict[str, str]:
         """Every form of one table; where each lies, by form."""
@@ -209,7 +211,8 @@ class TableFiles:
         files = {form: found[0].relative_to(self.draft).as_posix() for form, found in paths.items()}
         large = sheet.rows > MOST_WITH_INTERVALS
         shown = files["parquet"] if large else files.get("csv", files["parquet"])
-        self.described.append(described(sheet, shown, is_ratio=folder == RATIOS))
+        language = self.order.facts.get("language", ENGLISH)
+        self.described.append(described(sheet, shown, language=language, is_ratio=folder == RATIOS))
         return files
 
 
@@ -225,7 +228,7 @@ def _write_tables(
     for table in tables:
         whole, files.words[table.name] = intervals.of(table)
         found = files.write(whole, names[table.name], TABLES, tidy_sheet(whole, _named(order, table.name)))
-        written.append((_glance(whole, shown=order.page is not None), {"estimates": found["parquet"], **found}))
+        written.append((_glance(whole, files.glanced), {"estimates": found["parquet"], **found}))
         del table, whole  # before the next one is made
     return written
 
@@ -247,7 +250,7 @@ def _write_ratios(files: TableFiles, facts: Mapping[str, Any]) -> list[tuple[Gla
     for ratio in order.ratios:
         table = release.divided(ratio.name, order.units[ratio.name])
         found = files.write(table, names[table.name], RATIOS, ratio_sheet(table, _named(order, table.name)))
-        written.append((_glance(table, shown=order.page is not None), found))
+        written.append((_glance(table, files.glanced), found))
     return written
 
 
@@ -266,15 +269,29 @@ def _ratio_facts(order: ReleaseSpec, glance: Glance, files: Mapping[str, str]) -
     }
 
 
-def _glance(table: PublishedTable, *, shown: bool) -> Glance:
-    estimates, errors = table.estimates[:GLANCED].copy(), table.standard_errors[:GLANCED].copy()
-    values = None if table.values is None else table.values[:GLANCED].copy()
-    quotients = None if table.quotients is None else table.quotients[:GLANCED].copy()
+def _glanced(order: ReleaseSpec) -> int:
+    """How many numbers of each table a page may hold: all of the small ones, and as many of each other one."""
+    if order.page is None:
+        return 0
+    tables = [*order.tables, *order.public_tables, *(ratio.numerator for ratio in order.ratios)]
+    waiting, room = sorted(table.query_count for table in tables), GLANCED
+    for place, size in enumerate(waiting):
+        share = room // (len(waiting) - place)
+        if size > share:
+            return max(1, share)
+        room -= size
+    return GLANCED
+
+
+def _glance(table: PublishedTable, most: int) -> Glance:
+    estimates, errors = table.estimates[:most].copy(), table.standard_errors[:most].copy()
+    values = None if table.values is None else table.values[:most].copy()
+    quotients = None if table.quotients is None else table.quotients[:most].copy()
     first = replace(table, estimates=estimates, standard_errors=errors, values=values)
-    intervals = {name: ends[:GLANCED].copy() for name, ends in table.intervals.items()}
+    intervals = {name: ends[:most].copy() for name, ends in table.intervals.items()}
     first = replace(first, quotients=quotients, intervals=intervals)
     some = table.standard_errors[:: len(table.estimates) // ENOUGH + 1]
-    return Glance(first, len(table.estimates), float(np.median(some)) if shown else 0.0)
+    return Glance(first, len(table.estimates), float(np.median(some)) if most else 0.0)
 
 
 def _named(order: ReleaseSpec, table: str = "") -> dict[str, str]:

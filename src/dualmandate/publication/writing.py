@@ -38,7 +38,7 @@ from dualmandate.ledger.durable import durably, write_durably
 from dualmandate.mechanism import Noise
 from dualmandate.mechanism.technologies import noise_named
 from dualmandate.population.arrays import Floats, Integers
-from dualmandate.population.labels import NO_LABELS, OWN, Labels, label_of
+from dualmandate.population.labels import OWN, Labels
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -76,13 +76,6 @@ class PublishedTable:
     quotients: Floats | None = field(default=None, repr=False)  # of a ratio: that of the whole numbers
     level_labels: tuple[Labels, ...] = field(default=(), repr=False)  # what readers are shown beside levels, by column
     intervals: Mapping[str, Numbers] = field(default_factory=dict, repr=False)  # ends, named as in `INTERVALS`
-
-    @property
-    def words(self) -> tuple[tuple[str, ...], ...]:
-        """The levels of each column as readers are shown them, in the program's language."""
-        labels = self.level_labels or (NO_LABELS,) * len(self.columns)
-        columns = zip(labels, self.labels, strict=True)
-        return tuple(tuple(label_of(words, level) for level in levels) for words, levels in columns)
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,7 +150,7 @@ class ReleaseSheet:
             for language, words in (self.level_labels[place] if self.level_labels else {}).items():
                 [name] = _distinct([f"{heading}_label" + (f"_{language}" if language else "")], taken)
                 taken.append(name)
-                found.append(TextColumn(name, place, tuple(words.get(level, level) for level in levels)))
+                found.append(TextColumn(name, place, tuple(words.get(level, level) for level in levels), language))
         return tuple(found)
 
     def pieces(self) -> Iterator[tuple[slice, list[NDArray[np.int32]]]]:
@@ -192,6 +185,7 @@ class TextColumn:
     heading: str
     place: int
     words: tuple[str, ...] = field(repr=False)  # of each level
+    language: str | None = None  # of labels; codes are in none
 
 
 def _distinct(names: Sequence[str], taken: Sequence[str]) -> tuple[str, ...]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import islice, product
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import numpy as np
@@ -15,13 +16,20 @@ import numpy as np
 from dualmandate.ledger.signatures import standing_words
 from dualmandate.population import PrivacyLoss, PrivacyMeasure, plural
 from dualmandate.population.arrays import Floats
+from dualmandate.population.labels import ENGLISH, NO_LABELS, OWN, Labels
 from dualmandate.population.wording import counted, number, stated_loss
 from dualmandate.program.program import SHARE
 from dualmandate.publication.data_dictionary import DIVIDING, WHICH, reading_of
 from dualmandate.publication.writing import ENDS, Glance, PublishedTable
 from dualmandate.report.theme import Cell, Column, FigureTable, rendered
 
-MOST_SHOWN, LEAST_SHOWN = 3_000, 20  # numbers on the page, and of each table
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+MOST_SHOWN, LEAST_SHOWN = 3_000, 20  # rows on the page before anything is looked for, and of each table
+MOST_ROWS = 500  # of a table at once; the page holds others, to be looked for
+FEW_ROWS = 8  # can be looked through by eye
+ESTIMATE, INTERVAL = "estimate, for analysis", "95 % interval"
 FORM_NAMES = {
     "csv": "CSV",
     "xlsx": "Excel",
@@ -48,9 +56,12 @@ def release_page(facts: Mapping[str, Any], tables: Sequence[Glance]) -> str:
     asked = {ratio["name"]: ratio for ratio in facts.get("ratios", ())}
     ratios = [glance for glance in tables if glance.first.name in asked]
     tables = [glance for glance in tables if glance.first.name not in asked]
+    own = facts.get("language", ENGLISH)
+    languages = _languages((*tables, *ratios), own)
     cells = sum(table.cells for table in tables)
     both = list(zip(tables, facts["tables"], strict=True))
-    most = max(LEAST_SHOWN, MOST_SHOWN // max(1, len(tables) + len(ratios)))
+    most = min(MOST_ROWS, max(LEAST_SHOWN, MOST_SHOWN // max(1, len(tables) + len(ratios))))
+    page = _PageSettings(most, own, languages)
     return rendered(
         "release.html",
         name=facts.get("title") or facts["program"],
@@ -61,8 +72,11 @@ def release_page(facts: Mapping[str, Any], tables: Sequence[Glance]) -> str:
         f"at a privacy loss of {stated_loss(loss)} for each {facts['unit']}.",
         which=WHICH.replace("`", ""),
         reading=" ".join(reading_of(facts)),
-        tables=[_shown(f"table-{i}", glance, entry, most) for i, (glance, entry) in enumerate(both)],
-        ratios=[_shown(f"ratio-{i}", each, asked[each.first.name], most) for i, each in enumerate(ratios)],
+        tables=[_shown(f"table-{i}", glance, entry, page) for i, (glance, entry) in enumerate(both)],
+        ratios=[_shown(f"ratio-{i}", each, asked[each.first.name], page) for i, each in enumerate(ratios)],
+        languages=languages,
+        most_rows=MOST_ROWS,
+        few_rows=FEW_ROWS,
         form_names=FORM_NAMES,
         dividing=DIVIDING,
         made=list(_made(facts)),
@@ -102,11 +116,27 @@ class Bar:
 
 
 @dataclass(frozen=True)
-class ShownRow:
-    """A number with its labels, as text; codes are searched too."""
+class _PageSettings:
+    """What is the same for all tables of a page."""
 
-    labels: tuple[str, ...]
-    codes: str
+    most: int  # rows of each table
+    own: str  # the language of the program, by its code
+    languages: tuple[str, ...]  # of labels, that one first
+
+
+@dataclass(frozen=True)
+class ShownLabel:
+    """What a level is called, and in which language; a code is in none."""
+
+    text: str
+    language: str
+
+
+@dataclass(frozen=True)
+class ShownRow:
+    """A number with its labels, as text."""
+
+    labels: tuple[ShownLabel, ...]
     cells: tuple[str, ...]
     bar: Bar | None
 
@@ -129,18 +159,31 @@ class ShownTable:
     headings: tuple[str, ...]
     rows: tuple[ShownRow, ...]
     drawn: str | None  # what the bars are
+    searched: int  # numbers that the page holds
+    held: Markup | None  # for the script: codes, labels in every language, and the numbers after the rows
 
 
-def _shown(anchor: str, glance: Glance, facts: Mapping[str, Any], most: int) -> ShownTable:
+def _languages(tables: Sequence[Glance], own: str) -> tuple[str, ...]:
+    """The languages in which there are labels, the program's first."""
+    known = {language for glance in tables for labels in glance.first.level_labels for language in labels}
+    return (own, *sorted(known - {OWN, own}))
+
+
+def _shown(anchor: str, glance: Glance, facts: Mapping[str, Any], page: _PageSettings) -> ShownTable:
     table = glance.first
-    number_of = min(len(table.estimates), most)
-    columns = _columns(table, number_of)
+    number_of = min(len(table.estimates), page.most)
+    columns = _columns(table)
     bars, drawn = _bars(table, number_of)
-    words, codes = islice(product(*table.words), number_of), islice(product(*table.labels), number_of)
-    rows = (
-        ShownRow(label, " ".join(code), cells, bar)
-        for label, code, cells, bar in zip(words, codes, zip(*columns.values(), strict=True), bars, strict=True)
+    rows = tuple(
+        ShownRow(label, cells, bar)
+        for label, cells, bar in zip(
+            islice(product(*_shown_labels(table, number_of, page.own)), number_of),
+            islice(zip(*columns.values(), strict=True), number_of),
+            bars,
+            strict=True,
+        )
     )
+    asked_for = table.columns and (number_of > FEW_ROWS or len(page.languages) > 1)
     named = {form: facts[form] for form in FORM_NAMES if form in facts}
     unit = table.unit if table.unit == SHARE else plural(table.unit)
     error = _two_digits(glance.typical_error) if glance.typical_error > 0 else ""
@@ -167,32 +210,68 @@ def _shown(anchor: str, glance: Glance, facts: Mapping[str, Any], most: int) -> 
         {form: quote(path) for form, path in named.items()},
         table.columns,
         tuple(columns),
-        tuple(rows),
+        rows,
         drawn,
+        len(table.estimates),
+        _held(glance, columns, number_of, page.own, is_drawn=drawn is not None) if asked_for else None,
     )
 
 
-def _columns(table: PublishedTable, count: int) -> dict[str, list[str]]:
+def _levels(table: PublishedTable, count: int) -> Iterator[tuple[tuple[str, ...], Labels, int]]:
+    """Of each column the levels that the first numbers have, its labels, and for how many numbers a level stays."""
+    stride = math.prod(map(len, table.labels))
+    for codes, labels in zip(table.labels, table.level_labels or (NO_LABELS,) * len(table.columns), strict=True):
+        stride //= len(codes)
+        yield codes[: -(-count // stride)], labels, stride
+
+
+def _shown_labels(table: PublishedTable, count: int, own: str) -> Iterator[list[ShownLabel]]:
+    """The levels of each column, in the program's language where they have labels in it."""
+    for codes, labels, _ in _levels(table, count):
+        words = labels.get(OWN, {})
+        yield [ShownLabel(words[code], own) if code in words else ShownLabel(code, "") for code in codes]
+
+
+def _held(glance: Glance, columns: Mapping[str, Sequence[str]], shown: int, own: str, *, is_drawn: bool) -> Markup:
+    """What the script looks through: levels by column, once each, and the numbers that are in no row, by column."""
+    from markupsafe import Markup
+
+    table = glance.first
+    count, levels = len(table.estimates), list[dict[str, Any]]()
+    for size, (codes, labels, stride) in zip(map(len, table.labels), _levels(table, count), strict=True):
+        said = {language or own: [words.get(code) for code in codes] for language, words in labels.items()}
+        levels.append({"codes": codes, "labels": said, "size": size, "stride": stride})
+    headings = list(columns)
+    drawn = [headings.index(each) for each in (ESTIMATE, INTERVAL)] if is_drawn and INTERVAL in headings else None
+    numbers = ["|".join(each[shown:]) for each in columns.values()]
+    held = {"count": count, "cells": glance.cells, "levels": levels, "numbers": numbers, "drawn": drawn}
+    # In a page, the text of a script ends at its first "</", whatever stands around it.
+    return Markup(json.dumps(held, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c"))
+
+
+def _columns(table: PublishedTable) -> dict[str, list[str]]:
     """The columns of numbers, as text with no more digits than the error supports."""
-    errors, estimates = table.standard_errors[:count], table.estimates[:count]
+    errors, estimates = table.standard_errors, table.estimates
     whole = bool(np.all(estimates == np.rint(estimates)))  # also where each is one measured number
     steps = [max(_step(error), 0) if whole else _step(error) for error in errors.tolist()]
+    if np.isnan(errors).all():  # ratios that are too many for errors: small ones keep two digits, too
+        steps = [min(-2, _step(abs(each))) for each in estimates.tolist()]
     found: dict[str, list[str]] = {}
     if table.quotients is not None:
-        found["of the whole numbers"] = _all_rounded(table.quotients[:count], steps)
+        found["of the whole numbers"] = _all_rounded(table.quotients, steps)
     if table.values is not None:
-        found["value, for print"] = [f"{each:,}" for each in table.values[:count].tolist()]
+        found["value, for print"] = [f"{each:,}" for each in table.values.tolist()]
     if "value_lower_95" in table.intervals and errors.any():
-        low, high = (table.intervals[f"value_{end}_95"][:count].tolist() for end in ENDS)
+        low, high = (table.intervals[f"value_{end}_95"].tolist() for end in ENDS)
         found["95 % interval, simulated"] = [f"{one:,} to {other:,}" for one, other in zip(low, high, strict=True)]
     if errors.any() or table.values is None:
-        found["estimate, for analysis"] = _all_rounded(estimates, steps)
+        found[ESTIMATE] = _all_rounded(estimates, steps)
         if table.quotients is None:
             found["standard error"] = [_two_digits(error) for error in errors.tolist()]
         ends = _ends(table)
         if ends is not None:
-            spans = zip(ends[0][:count], ends[1][:count], steps, strict=True)
-            found["95 % interval"] = [_span(*each) for each in spans]
+            spans = zip(*(each.tolist() for each in ends), steps, strict=True)
+            found[INTERVAL] = [_span(*each) for each in spans]
     return found
 
 
@@ -233,7 +312,7 @@ def _two_digits(error: float) -> str:
 
 def _all_rounded(values: Floats, steps: Sequence[int]) -> list[str]:
     return [
-        f"{round(value, -step):,.{max(0, -step)}f}" if math.isfinite(value) else "no number"
+        f"{round(value, -step) + 0.0:,.{max(0, -step)}f}" if math.isfinite(value) else "no number"
         for value, step in zip(values.tolist(), steps, strict=True)
     ]
 

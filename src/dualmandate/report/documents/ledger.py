@@ -426,6 +426,7 @@ class ReleaseDocument(Public):
     title: IfAny[Text] = Field(None, description="The heading, as in the program file.")
     agency: IfAny[Text] = Field(None, description="Who publishes it, as in the program file.")
     description: Text | None = Field(description="As in the program file.")
+    language: IfAny[Text] = Field(None, description="Of the labels of levels, by its code, as in the program file.")
     mechanism: ReleaseMechanismPart
     guarantee: dict[str, Any] = Field(description="The guarantee as it is printed, as in a plan.")
     invariants: tuple[Text, ...] = Field(description="What is published without noise.")
