@@ -98,6 +98,15 @@ def test_what_could_not_be_published_is_not_planned(
     assert found.where.key == key
 
 
+def test_groups_of_tables_with_one_name_hide_no_table(tmp_path: Path) -> None:
+    """A group is named after its tables, and a table may be called like two others."""
+    table = PROGRAM[PROGRAM.index("[[workload]]") : PROGRAM.index("[[workload]]", PROGRAM.index("[[workload]]") + 1)]
+    both = table.replace('"wards"', '"wards + sexes"').replace('["ward"]', '["ward", "sex"]')
+    apart = 'measured = [["wards", "sexes"], ["wards + sexes"]]'
+    found = refused(tmp_path, ("[[invariants]]", f"{both}[[invariants]]"), ("[mechanism]", f"[mechanism]\n{apart}"))
+    assert found.what == "two groups of tables are called 'wards + sexes'"
+
+
 def test_a_study_is_compared_whatever_could_be_published(tmp_path: Path) -> None:
     """Its noise is never drawn, and nobody approves it."""
     text = PROGRAM.replace(*DROPPED).replace('"geometric"', '"laplace"')

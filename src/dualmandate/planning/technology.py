@@ -18,7 +18,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from dualmandate.choice import Choice, Limits, SocialWelfare, choose
-from dualmandate.errors import InvalidMechanism, MissingKey, Place, Refusal, TooLarge
+from dualmandate.errors import InvalidMechanism, InvalidWorkload, MissingKey, Place, Refusal, TooLarge
 from dualmandate.frontier import (
     Frontier,
     Measure,
@@ -204,6 +204,14 @@ class TechnologyBuilder:
         stated = self.table.measured if measured == STATED else ()
         groups = [list(group) for group in stated] or self._with_others([*found.values()])
         names = [" + ".join(group) for group in groups] if len(groups) > 1 else [ALL_TABLES]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise InvalidWorkload(
+                f"two groups of tables are called '{twice}'",
+                why="tables that are measured together are named after all of them, and one would hide the other",
+                instead="give one of the tables another name",
+                where=Place(key="workload"),
+            )
         return {name: self._only(tuple(tables)) for name, tables in zip(names, groups, strict=True)}
 
     def _with_others(self, groups: list[list[str]]) -> list[list[str]]:
