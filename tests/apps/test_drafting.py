@@ -384,7 +384,7 @@ def test_a_program_with_marks_is_not_approved_in_silence(command: Command, tmp_p
     plan = json.loads((tmp_path / "mine" / "report" / "plan.json").read_text(encoding="utf-8"))
     assert plan["program"]["seen_in_the_data"] == ["attributes.region"]
     planned = command("plan", "mine", "--out", "mine/report")
-    assert planned.out.endswith("next:\n  dualmandate approve mine/report/plan.json --seen\n")
+    assert planned.out.endswith("next:\n  dualmandate approve mine/report/plan.json\n")  # which lists them
     refused = command("approve", "mine/report/plan.json", "--json")
     assert (refused.status, refused.document["code"]) == (2, "not approved")
     assert "attributes.region" in refused.document["what"]

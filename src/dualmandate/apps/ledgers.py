@@ -506,7 +506,7 @@ def approve(
     plan = load_plan(plan_file)
     plan.check_publishable(Place(file=str(plan_file), key="mechanism.noise"))
     marks = Place(file=str(plan_file), key="population.seen_in_the_data")
-    plan.check_seen(accepted=seen, where=marks, accepting=next_step.approve_plan(plan_file, ledger))
+    plan.check_seen(accepted=seen, where=marks, accepting=f"{next_step.approve_plan(plan_file, ledger)} --seen")
     unit = plan.document["exact"]["program"]["population"].get("unit")
     accepted = plan.seen_in_the_data
     approval = Approval(plan.account, plan.digest, plan.charge, unit, by, seen_in_the_data=accepted, shown=plan.shown)

@@ -96,14 +96,8 @@ def _ledger_words(start: Path, flag: str | None) -> Iterable[object]:
 
 
 def approve_plan(plan: Path, ledger: str | None = None) -> str:
-    """Have a plan approved; what its program saw in the data has to be accepted with it, or replaced before."""
-    from dualmandate.planning.saved_plan import load_plan
-
-    try:
-        marks = ["--seen"] if load_plan(plan).seen_in_the_data else []
-    except Refusal:  # approving it will say what is wrong with it
-        marks = []
-    return typed("approve", nearest(plan), *_ledger_words(plan.parent, ledger), *marks)
+    """Have a plan approved. What its program saw in the data is listed then, and accepted by a word of its own."""
+    return typed("approve", nearest(plan), *_ledger_words(plan.parent, ledger))
 
 
 def check_records(program_or_plan: Path, ledger: str | None = None) -> str:
