@@ -55,6 +55,13 @@ def test_a_program_plans_or_is_refused(batch: int, tmp_path: Path, tell: Tell) -
     assert planned >= len(seeds) / 5
 
 
+def test_errors_that_cost_nothing_by_hand_have_no_share(tmp_path: Path) -> None:
+    """At a large loss noise that is drawn by hand errs so rarely that its cost is 0 in floats."""
+    path = tmp_path / "program.toml"
+    path.write_text(random_program(725), encoding="utf-8")
+    assert plan_or_refuse(path)
+
+
 ALWAYS_ZERO = """
 [program]
 schema = 1

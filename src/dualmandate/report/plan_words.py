@@ -43,6 +43,7 @@ VOWELS = frozenset("aeio")  # not u: a unit, a university
 SHOWN_PRIOR, SHOWN_BELIEFS = 0.01, 2  # being in the file, and which of two records
 SHOWN_MULTIPLES = {0.5: "Half of it", 2.0: "Twice it"}
 NO_DIFFERENCE = 1e-9  # share of a cost
+TIMES_TOLD = 1e6  # where by hand next to nothing is lost, a loss so many times larger has no share
 TWICE = 2.0  # from here on a multiple is easier to read than a share
 TELLING = 10.0  # A lower bound that is a smaller part of what errors cost says nothing to a reader.
 NOISY_DENOMINATOR = 0.1  # From this share of a denominator on, its error is too large to be linearized.
@@ -298,10 +299,11 @@ def saving_words(plan: Plan) -> Iterator[str]:
     assert used is not None
     plain, alone = in_words(*saving.naive.kind), saving.naive.choice
     if saving.saved is not None and naive is not None and not plan.uses(saving.naive):
-        verb, share = ("saved", 1 - used / naive) if saving.saved >= 0 else ("lost", used / naive - 1)
+        verb = "saved" if saving.saved >= 0 else "lost"
+        share = f" ({percent(abs(1 - used / naive))})" if naive * TIMES_TOLD > used else ""
         whose = ", the paper's technology (a study)" if saving.naive.study else ""
         whose = ", what is done by hand" if len(plan.tables) > 1 else whose
-        saved = f"{_money(plan, abs(saving.saved))} of errors ({percent(share)}) are {verb}"
+        saved = f"{_money(plan, abs(saving.saved))} of errors{share} are {verb}"
         unfit = alone is not None and alone.bound_by == "fitness for use" and alone.epsilon > plan.choice.epsilon
         but = f", which at this {privacy_measure} does not leave every table fit for use" if unfit else ""
         yield f"{saved} against {plain}{whose}{but}."
