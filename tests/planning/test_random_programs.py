@@ -18,6 +18,7 @@ from tests.random_programs import random_program
 import dualmandate
 from dualmandate.errors import Refusal
 from dualmandate.report.documents.plan import plan_document
+from dualmandate.report.dossier import PAGE, dossier_texts
 from dualmandate.report.plan_words import plan_words
 
 PROGRAMS = int(os.environ.get("DUALMANDATE_PROGRAMS", "300"))
@@ -60,6 +61,7 @@ def test_errors_that_cost_nothing_by_hand_have_no_share(tmp_path: Path) -> None:
     path = tmp_path / "program.toml"
     path.write_text(random_program(725), encoding="utf-8")
     assert plan_or_refuse(path)
+    assert PAGE in dossier_texts(dualmandate.load(path).plan())
 
 
 ALWAYS_ZERO = """

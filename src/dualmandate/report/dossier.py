@@ -461,8 +461,10 @@ def _saving(plan: Plan) -> Figure:
     saving = plan.saving
     better = saving.beaten_by
     names = {_named(way): way.frontier for way in (saving.plain, better, saving.used) if way is not None}
+    used, at = _named(saving.used), plan.choice.epsilon
     costs = {name: partial(plan.welfare.data_loss, frontier) for name, frontier in names.items()}
-    used = _named(saving.used)
+    # What costs nothing at the choice, in floats, has no place on a scale of costs.
+    costs = {name: cost for name, cost in costs.items() if name == used or 0 < cost(at) < math.inf}
     if saving.limit is None or (better is not None and better.noise != saving.used.noise):
         return figures.strategies(costs, plan.choice, used=used)
     bound = saving.limit

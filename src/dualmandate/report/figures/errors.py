@@ -205,7 +205,9 @@ def technologies(
         best = next(frontiers[i].name for i in drawn if costs[i] <= least * (1 + TIE))
         row: Row = {"loss": at, "best": best, "marked": at == choice.epsilon}
         for i, cost in enumerate(costs):
-            row[f"cost_{i}"], row[f"times_{i}"] = cost, cost / least
+            # Where the least is nothing, in floats, whatever costs more is beyond the picture's edge.
+            times = cost / least if least > 0 else MOST if cost > 0 else 1.0
+            row[f"cost_{i}"], row[f"times_{i}"] = cost, times
         rows.append(row)
     colors = {frontier.name: SERIES[i % len(SERIES)] for i, frontier in enumerate(frontiers)}
 
