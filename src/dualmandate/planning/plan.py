@@ -23,7 +23,7 @@ from dualmandate.planning.ratios import RatioConsequence
 from dualmandate.planning.robustness import USUAL_CURRENCY, USUAL_PRICE, PublicTotal, Robustness
 from dualmandate.planning.saved_plan import PLAN_VERSION, Exact, digest_of, exact_content
 from dualmandate.planning.study import is_study, study_words
-from dualmandate.planning.technology import Technology, measured_words
+from dualmandate.planning.technology import TOGETHER, Technology, measured_words
 from dualmandate.population import PrivacyLoss, PrivacyMeasure
 from dualmandate.population.shown import cut_line, one_line
 from dualmandate.population.wording import chosen_loss, counted, money, number
@@ -266,8 +266,17 @@ def _strategy(plan: Plan) -> Iterator[str]:
         gain, best, row = found
         yield (
             f"Noise on {measured_words(row.strategy, row.measured)} would leave society {money(gain, best.currency)} "
-            f'better off, at {best.privacy_measure} = {chosen_loss(float(best.loss))}: strategy = "{row.strategy}".'
+            f"better off, at {best.privacy_measure} = {chosen_loss(float(best.loss))}: {_leading_to(plan, row)}."
         )
+
+
+def _leading_to(plan: Plan, row: Comparison) -> str:
+    """What the file would have to say for another row to be used."""
+    stated = plan.program.file.mechanism
+    if stated.measured == TOGETHER or row.measured == plan.technology.measured:
+        return f'strategy = "{row.strategy}"'
+    also = "strategy and " if stated.states_strategy and row.strategy != plan.technology.strategy else ""
+    return f"leave {also}measured out of [mechanism]"
 
 
 def _better(plan: Plan, rows: Iterable[Comparison]) -> tuple[float, Choice, Comparison] | None:
