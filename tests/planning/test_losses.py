@@ -99,6 +99,16 @@ def test_tail_loss_is_a_price_for_each_number_off_by_too_much(tmp_path: Path) ->
     assert "are expected to be off by more than 5 people" in " ".join(plan_words(plan).split())
 
 
+def test_a_table_that_is_noise_and_nothing_else_is_told(tmp_path: Path) -> None:
+    """Harm that is bounded leaves a cheap table next to no share of the loss: its errors cost what they may anyway."""
+    cheap = '[[workload]]\nname = "all people"\n' + TAIL + value(1e-3)
+    plan = planned(tmp_path, SQUARED + cheap, 'geometric"\nmeasured = "apart')
+    assert plan.tables[1].root_mean_squared_error > 1e5
+    [note] = [note for note in plan.notes if "noise and nothing else" in note]
+    assert note.startswith("The numbers of 'all people' are noise and nothing else: typically off by more than all")
+    assert not [note for note in planned(tmp_path, SQUARED).notes if "noise and nothing else" in note]
+
+
 def test_worst_case_loss_prices_alpha_and_stands_beside_multiplicative_weights(tmp_path: Path) -> None:
     plan = planned(tmp_path, WORST + value(1000, "USD per person"))
     constant = -math.log(1 - 0.95**0.25)
@@ -118,7 +128,7 @@ def test_a_bound_above_everybody_promises_nothing_and_earlier_errors_are_not_cou
     assert "δ = 1 × 10⁻¹⁰ promises nothing, because its bound is above all 100,000 at this epsilon." in words
     least = 3e5 * (10 * math.log(4) ** 2 / 1e5) ** (1 / 3) / plan.choice.epsilon ** (1 / 3)
     assert f"multiplicative weights with selection promises {number(least)} people at this epsilon." in words
-    assert "What errors of 'people' cost is that of noise alone: what was there before is not counted in it." in words
+    assert "What errors of 'people' cost is of noise alone: what was there before is not counted in it." in words
     assert "grows with the square of an error" not in words
     squared = " ".join(plan_words(planned(tmp_path, SQUARED + existing)).split())
     assert "grows with the square of an error, what was there before does not move the choice." in squared

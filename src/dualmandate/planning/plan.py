@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 MANY_TABLES, MOST_MOVED = 40, 20  # one of many tables moves the choice by little, and asking takes two more choices
 FAR = 1.0  # From this epsilon on a linear and a worst-case cost differ by more than half.
+MOST_LOST = 3  # tables named in a sentence
 NO_GAIN = 1e-9  # A share of what society loses below this is no difference.
 
 
@@ -176,6 +177,7 @@ def notes_on(plan: Plan) -> tuple[str, ...]:
     """Remarks for the reader, the ones about the guarantee first."""
     return (
         *((study_words(plan.technology.noise),) if plan.study else ()),
+        *_noise_alone(plan),
         *_bounds(plan),
         *_strategy(plan),
         *_better_noise(plan),
@@ -192,6 +194,7 @@ def warnings_on(plan: Plan) -> Iterator[str]:
     """Of the notes those that a reader must not miss, the ones that would change the choice by most first."""
     yield from unfinished(plan)
     for remarks in (
+        _noise_alone,
         _strategy,
         _better_noise,
         _beyond_the_total,
@@ -220,6 +223,31 @@ def _beyond_the_total(plan: Plan) -> Iterator[str]:
     """Where privacy loss or errors cost more than the public total that the program states."""
     if plan.public_total is not None:
         yield from [*plan.public_total.sentences()][1:]
+
+
+def _noise_alone(plan: Plan) -> Iterator[str]:
+    """Tables that errors would make worthless: off by more than all records together add up to."""
+    population = plan.program.file.population
+    records = float(population.population_size.value) * population.most_records_per_unit
+    most = {asked.name: records * _largest_amount(plan, asked.sum_of) for asked in plan.program.file.workload}
+    lost = [f"'{table.table}'" for table in plan.tables if table.root_mean_squared_error > most[table.table]]
+    if lost:
+        more = f" and {len(lost) - MOST_LOST} more" if len(lost) > MOST_LOST else ""
+        yield (
+            f"The numbers of {', '.join(lost[:MOST_LOST])}{more} are noise and nothing else: typically off by more "
+            "than all records together add up to. Their accuracy is not worth its privacy here: leave the table out, or "
+            "state a fitness_for_use."
+        )
+
+
+def _largest_amount(plan: Plan, name: str | None) -> float:
+    """What one record adds to a table at most: 1 to a count."""
+    if name is None:
+        return 1.0
+    attribute = plan.program.domain.attribute(name)
+    assert attribute.lower is not None
+    assert attribute.grid is not None
+    return float(max(abs(attribute.lower), abs(attribute.lower + attribute.grid * (attribute.size - 1))))
 
 
 def _bounds(plan: Plan) -> Iterator[str]:

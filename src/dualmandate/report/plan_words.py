@@ -596,7 +596,7 @@ def _existing(plan: Plan) -> Iterator[str]:
         yield "Where harm grows with the square of an error, what was there before does not move the choice."
     for row in plan.extensions.existing:
         if row.table not in squared:
-            yield f"What errors of '{row.table}' cost is that of noise alone: what was there before is not counted in it."
+            yield f"What errors of '{row.table}' cost is of noise alone: what was there before is not counted in it."
 
 
 def _clipping(plan: Plan) -> Iterator[str]:
