@@ -235,8 +235,8 @@ def _noise_alone(plan: Plan) -> Iterator[str]:
         more = f" and {len(lost) - MOST_LOST} more" if len(lost) > MOST_LOST else ""
         yield (
             f"The numbers of {', '.join(lost[:MOST_LOST])}{more} are noise and nothing else: typically off by more "
-            "than all records together add up to. Their accuracy is not worth its privacy here: leave the table out, or "
-            "state a fitness_for_use."
+            "than all records together add up to. Their accuracy is not worth its privacy here: leave the table out, "
+            "or state a fitness_for_use."
         )
 
 
