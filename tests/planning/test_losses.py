@@ -146,6 +146,10 @@ def test_what_is_done_by_hand_with_noise_that_is_not_drawn_is_marked_where_it_do
     words = " ".join(plan_words(replace(plan, saving=replace(plan.saving, by_value=better))).split())
     assert "better off, but Laplace noise is a study: it is not drawn exactly." in words
     assert "is a study: it is not drawn" not in " ".join(plan_words(plan).split())
+    alike = replace(row, choice=replace(row.choice, welfare=plan.choice.welfare * (1 + 1e-12)))
+    words = " ".join(plan_words(replace(plan, saving=replace(plan.saving, by_value=alike))).split())
+    assert "In shares by value, by hand too, it would choose epsilon = " in words
+    assert "and leave society as well off." in words
     hand = plan.saving.naive
     assert hand.choice is not None
     unfit = replace(hand, choice=replace(hand.choice, epsilon=9.0, bound_by="fitness for use"))
