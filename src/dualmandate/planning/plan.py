@@ -229,8 +229,12 @@ def _noise_alone(plan: Plan) -> Iterator[str]:
     """Tables that errors would make worthless: off by more than all records together add up to."""
     population = plan.program.file.population
     records = float(population.population_size.value) * population.most_records_per_unit
-    most = {asked.name: records * _largest_amount(plan, asked.sum_of) for asked in plan.program.file.workload}
-    lost = [f"'{table.table}'" for table in plan.tables if table.root_mean_squared_error > most[table.table]]
+    off = {table.table: table.root_mean_squared_error for table in plan.tables}
+    lost = [
+        f"'{asked.name}'"
+        for asked in plan.program.file.workload
+        if off.get(asked.name, 0.0) > records * _largest_amount(plan, asked.sum_of)
+    ]
     if lost:
         more = f" and {len(lost) - MOST_LOST} more" if len(lost) > MOST_LOST else ""
         yield (
