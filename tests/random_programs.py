@@ -431,7 +431,7 @@ class FullProgram(RandomProgram):
     def _state_time(self, document: Table) -> None:
         time = self.one_of("per year", "once", "lifetime")
         for table in tables_of(document):
-            if "value" in table and table.get("unit", "").startswith("USD "):
+            if "value" in table and table.get("unit", "").startswith("USD"):
                 table["time_base"] = time
 
 
