@@ -91,6 +91,20 @@ def test_an_environment_is_made_once(made: list[str]) -> None:
     assert made == ["base", "test"]
 
 
+@pytest.mark.parametrize("told_to_keep_nothing", [False, True])
+def test_commands_never_compile_what_they_import(
+    made: list[str], monkeypatch: pytest.MonkeyPatch, told_to_keep_nothing: bool
+) -> None:
+    """Python keeps what it compiles, unless it is told not to, as in many containers: then set-up does it."""
+    monkeypatch.setattr(sys, "dont_write_bytecode", told_to_keep_nothing)
+    module = environment.ROOT / "src" / "some.py"
+    module.parent.mkdir()
+    module.write_text("value = 1\n")
+    monkeypatch.setattr(environment, "PYTHON", Path(sys.executable))
+    environment.set_up("base")
+    assert len(list(module.parent.rglob("some.*.pyc"))) == told_to_keep_nothing
+
+
 def test_other_pins_make_it_anew(made: list[str]) -> None:
     environment.set_up("test")
     (environment.ROOT / "requirements" / "test.txt").write_text("test==2\n")
