@@ -70,6 +70,7 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     venv = tmp_path / ".venv"
     for name, value in {"ROOT": tmp_path, "VENV": venv, "PYTHON": venv / "bin/python", "STAMP": venv / "stamp"}.items():
         monkeypatch.setattr(environment, name, value)
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
     installed: list[str] = []
 
     def install(name: str) -> None:

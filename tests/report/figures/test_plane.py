@@ -51,15 +51,16 @@ def test_labels_are_pushed_apart_and_keep_their_order(heights: list[float]) -> N
 def test_a_curve_is_drawn_as_far_as_it_lies_on_its_plane() -> None:
     """No drawing has to cut it: that takes most of the time of its pixels."""
     plane = Plane(Ruler("loss", 1.0, 100.0, log=True), Ruler("error", 0.0, 10.0))
-    rows = [{"x": 0.1, "y": 5.0}, {"x": 10.0, "y": 5.0}, {"x": 10.0, "y": 25.0}, {"x": 10.0, "y": 10.0}]
-    drawn = plane.curve([*rows, {"x": 1000.0, "y": 10.0}], "x", "y", color="black")
+    rows = [{"x": 0.1, "y": 5.0}, {"x": 10.0, "y": 5.0}, {"x": 10.0, "y": 25.0}, {"x": 10.0, "y": 9.0}]
+    drawn = plane.curve([*rows, {"x": 1000.0, "y": 9.0}], "x", "y", color="black")
     assert "clip" not in drawn["mark"]
     assert [(row["piece"], pytest.approx(row["x"]), pytest.approx(row["y"])) for row in drawn["data"]["values"]] == [
         (0, 1.0, 5.0),
         (0, 10.0, 5.0),
         (0, 10.0, 10.0),
         (1, 10.0, 10.0),
-        (1, 100.0, 10.0),
+        (1, 10.0, 9.0),
+        (1, 100.0, 9.0),
     ]
     inside = plane.curve(rows[1:2] + rows[3:], "x", "y", color="black")
     assert "detail" not in inside["encoding"]
