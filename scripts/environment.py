@@ -175,7 +175,7 @@ def keep_compiled() -> None:
 
     That is half the time of a small plan, and most of a test that runs a command.
     """
-    compile_all = [PYTHON, "-m", "compileall", "-qq", "-j", "0", VENV / "lib", ROOT / "src"]
+    compile_all: Sequence[str | Path] = [PYTHON, "-m", "compileall", "-qq", "-j", "0", VENV / "lib", ROOT / "src"]
     subprocess.run(compile_all, check=False)  # a package may hold files for other versions of Python
 
 
