@@ -165,18 +165,7 @@ def set_up(name: str) -> None:
                 '  instead: with no network, collect a wheel folder elsewhere (CONTRIBUTING.md, "With no network")\n'
                 "           and set PIP_NO_INDEX=1 PIP_FIND_LINKS=FOLDER"
             )
-    if sys.dont_write_bytecode:
-        keep_compiled()
     STAMP.write_text(json.dumps({"set": name, "fingerprint": fingerprint(name)}))
-
-
-def keep_compiled() -> None:
-    """Compile packages and our own modules once, where Python is told to keep nothing: else every command compiles all.
-
-    That is half the time of a small plan, and most of a test that runs a command.
-    """
-    compile_all: Sequence[str | Path] = [PYTHON, "-m", "compileall", "-qq", "-j", "0", VENV / "lib", ROOT / "src"]
-    subprocess.run(compile_all, check=False)  # a package may hold files for other versions of Python
 
 
 def compile_requirements() -> None:

@@ -70,7 +70,6 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     venv = tmp_path / ".venv"
     for name, value in {"ROOT": tmp_path, "VENV": venv, "PYTHON": venv / "bin/python", "STAMP": venv / "stamp"}.items():
         monkeypatch.setattr(environment, name, value)
-    monkeypatch.setattr(sys, "dont_write_bytecode", False)
     installed: list[str] = []
 
     def install(name: str) -> None:
@@ -90,20 +89,6 @@ def test_an_environment_is_made_once(made: list[str]) -> None:
     environment.set_up("test")
     environment.set_up("base")  # the larger set is enough
     assert made == ["base", "test"]
-
-
-@pytest.mark.parametrize("told_to_keep_nothing", [False, True])
-def test_commands_never_compile_what_they_import(
-    made: list[str], monkeypatch: pytest.MonkeyPatch, told_to_keep_nothing: bool
-) -> None:
-    """Python keeps what it compiles, unless it is told not to, as in many containers: then set-up does it."""
-    monkeypatch.setattr(sys, "dont_write_bytecode", told_to_keep_nothing)
-    module = environment.ROOT / "src" / "some.py"
-    module.parent.mkdir()
-    module.write_text("value = 1\n")
-    monkeypatch.setattr(environment, "PYTHON", Path(sys.executable))
-    environment.set_up("base")
-    assert len(list(module.parent.rglob("some.*.pyc"))) == told_to_keep_nothing
 
 
 def test_other_pins_make_it_anew(made: list[str]) -> None:
