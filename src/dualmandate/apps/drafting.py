@@ -38,8 +38,10 @@ ASSUMED = "assumed: replace by"
 NO_ROOM = "no room beside the others"
 FINE = "many codes with few records each, which noise would hide, or which name units"
 LEFT_OUT = "dropping_is_public = true  # of records without an identifier: whether one has it is not protected"
-HEAD = ("# The head of its dossier, where you state them; the date in quotes, as 2026-11-19:",)
-HEAD += tuple(f'# {key:<7}= "…"' for key in ("title", "agency", "author", "version", "date"))
+HEAD = (
+    "# The head of its dossier, where you state them; the date in quotes, as 2026-11-19:",
+    *(f'# {key:<7}= "…"' for key in ("title", "agency", "author", "version", "date")),
+)
 MOST_TOLD = 5  # So many columns without room are told one by one.
 
 

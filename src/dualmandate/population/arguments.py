@@ -47,7 +47,7 @@ def checked_call(function: Callable[Taken, T]) -> Callable[Taken, T]:
 
 def checked_class(made: type[T]) -> type[T]:
     """A class that is made in checked calls."""
-    made.__init__ = checked_call(made.__init__)  # type: ignore[method-assign,misc]
+    made.__init__ = checked_call(made.__init__)  # type: ignore[method-assign]
     return made
 
 

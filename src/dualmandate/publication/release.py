@@ -511,8 +511,9 @@ def _is_label(name: str, column: str, columns: Sequence[str]) -> bool:
 
 def _asked(where: Mapping[str, Levels] | None, labels: Mapping[str, Levels]) -> dict[str, Levels]:
     """Levels by column, as they were named; `where` may be, too, as no level is a mapping."""
-    if where is None and isinstance(labels.get("where"), Mapping):
-        where, labels = labels["where"], {column: of for column, of in labels.items() if column != "where"}
+    named = labels.get("where")
+    if where is None and isinstance(named, Mapping):
+        where, labels = named, {column: of for column, of in labels.items() if column != "where"}
     if where is not None and not isinstance(where, Mapping):
         raise unexpected(where, what="levels by column", instead='write region="R31", or {"region": "R31"}')
     return {**(where or {}), **labels}
