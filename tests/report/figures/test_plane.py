@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dualmandate.frontier.numerics import log_grid
-from dualmandate.report.figures.figure import Ruler, spread
+from dualmandate.report.figures.figure import Clearing, Plane, Ruler, spread
 
 
 @given(st.floats(1e-6, 1e3), st.floats(1.01, 1e6), st.floats(0.0, 1.0))
@@ -46,3 +46,13 @@ def test_labels_are_pushed_apart_and_keep_their_order(heights: list[float]) -> N
     for i, j in combinations(range(len(heights)), 2):
         if heights[i] < heights[j]:
             assert places[i] < places[j]
+
+
+def test_words_that_stand_free_are_told_from_those_on_a_line() -> None:
+    plane = Plane(Ruler("x", 0.0, 100.0), Ruler("y", 0.0, 100.0))
+    room = Clearing(plane, 200.0, 200.0).with_line([(0.0, 50.0), (100.0, 50.0)]).with_line([(80.0, 0.0), (80.0, 100.0)])
+    assert room.holds(40.0, 75.0, "words")
+    assert not room.holds(40.0, 52.0, "words")  # on the first line
+    assert not room.holds(98.0, 75.0, "words")  # cut at the edge
+    assert room.has_room(60.0, "cap 8", "right")
+    assert not room.has_room(70.0, "cap 8", "left")  # on the second line
