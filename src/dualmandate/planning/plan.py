@@ -348,8 +348,8 @@ def _worst_case(plan: Plan) -> Iterator[str]:
     if linear and plan.choice.privacy_measure is PrivacyMeasure.PURE_DP and FAR < epsilon < 700:
         times = math.expm1(epsilon) / epsilon
         yield (
-            f"The cost of privacy loss is taken as linear. At epsilon = {number(epsilon)} a worst case that starts "
-            f'with the same slope (information_utility = "exponential") costs {number(times, 3)} times as much.'
+            f"The cost of privacy loss is taken as linear. At epsilon = {chosen_loss(epsilon)} a worst case that "
+            f'starts with the same slope (information_utility = "exponential") costs {number(times, 3)} times as much.'
         )
 
 

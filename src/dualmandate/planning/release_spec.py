@@ -24,7 +24,7 @@ from dualmandate.mechanism.strategy.strategy_file import strategy_digest, strate
 from dualmandate.mechanism.technologies import CELLS, OPTIMIZED, drawn_law
 from dualmandate.planning.saved_plan import SavedPlan, exact_content, planned_again, read_json
 from dualmandate.population import PrivacyLoss, PrivacyMeasure, Protection
-from dualmandate.population.arguments import expected
+from dualmandate.population.arguments import checked_call, expected
 from dualmandate.program.file import Document
 from dualmandate.program.program import ProgramFile, read_program
 from dualmandate.publication.nested_tables import NestWeights, nest_together
@@ -293,6 +293,7 @@ def _written(document: Mapping[str, Any]) -> bytes:
     return (json.dumps(document, indent=1, ensure_ascii=True, allow_nan=False) + "\n").encode("ascii")
 
 
+@checked_call
 def load_release(folder: str | Path) -> Release:
     """A release from the folder that `publish` wrote; refused where a file of it is missing or was changed."""
     place = Path(

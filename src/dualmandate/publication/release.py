@@ -181,10 +181,12 @@ class Release:
         files = self._entry("ratios" if name in self.ratios else "tables", name)
         return [self.folder / files[kind] for kind in ("parquet", "estimates") if kind in files]
 
+    @checked_call
     def measurements(self, group: str) -> NoisyRows:
         """The measured numbers of a group, with the exact noise of each."""
         return read_measurements(self.folder / self._entry("groups", group)["measurements"])
 
+    @checked_call
     def estimate(self, table: str, where: Mapping[str, Levels] | None = None, /, **labels: Levels) -> float:
         """The unbiased estimate of a number, or of a sum of numbers of a table; of a ratio, that of two such sums."""
         if table in self.ratios:
@@ -238,6 +240,7 @@ class Release:
         spread = math.sqrt(float(np.square(weights) @ variances[kinds]))
         return replace(interval_of(estimate, weights, kinds, noises, probability=probability), standard_error=spread)
 
+    @checked_call
     def simultaneous(self, table: str, probability: Probability = 0.95) -> SimultaneousIntervals:
         """Intervals for all numbers of a table that hold together with at least this probability."""
         return replace(self._simultaneous(table, probability), covers=self._covers(table))
@@ -507,7 +510,10 @@ def _is_label(name: str, column: str, columns: Sequence[str]) -> bool:
 
 
 def _asked(where: Mapping[str, Levels] | None, labels: Mapping[str, Levels]) -> dict[str, Levels]:
-    """Levels by column, as they were named."""
+    """Levels by column, as they were named; `where` may be, too, as no level is a mapping."""
+    named = labels.get("where")
+    if where is None and isinstance(named, Mapping):
+        where, labels = named, {column: of for column, of in labels.items() if column != "where"}
     if where is not None and not isinstance(where, Mapping):
         raise unexpected(where, what="levels by column", instead='write region="R31", or {"region": "R31"}')
     return {**(where or {}), **labels}

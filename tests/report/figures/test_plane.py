@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dualmandate.frontier.numerics import log_grid
-from dualmandate.report.figures.figure import Plane, Ruler, spread
+from dualmandate.report.figures.figure import Clearing, Plane, Ruler, spread
 
 
 @given(st.floats(1e-6, 1e3), st.floats(1.01, 1e6), st.floats(0.0, 1.0))
@@ -62,3 +62,13 @@ def test_a_curve_is_drawn_as_far_as_it_lies_on_its_plane() -> None:
     assert inside["data"]["values"] == rows[1:2] + rows[3:]
     assert plane.closed(2.0, 50.0)["mark"].get("clip") is None
     assert plane.closed(2.0, 500.0)["mark"]["clip"]
+
+
+def test_words_that_stand_free_are_told_from_those_on_a_line() -> None:
+    plane = Plane(Ruler("x", 0.0, 100.0), Ruler("y", 0.0, 100.0))
+    room = Clearing(plane, 200.0, 200.0).with_line([(0.0, 50.0), (100.0, 50.0)]).with_line([(80.0, 0.0), (80.0, 100.0)])
+    assert room.holds(40.0, 75.0, "words")
+    assert not room.holds(40.0, 52.0, "words")  # on the first line
+    assert not room.holds(98.0, 75.0, "words")  # cut at the edge
+    assert room.has_room(60.0, "cap 8", "right")
+    assert not room.has_room(70.0, "cap 8", "left")  # on the second line

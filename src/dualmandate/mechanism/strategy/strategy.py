@@ -39,7 +39,7 @@ from dualmandate.mechanism.strategy.workload_blocks import (
     same_groups,
 )
 from dualmandate.population import Domain, Neighbors, Protection
-from dualmandate.population.arguments import expected
+from dualmandate.population.arguments import checked_call, expected
 from dualmandate.population.arrays import Floats
 from dualmandate.population.shown import cut_line
 from dualmandate.population.wording import percent
@@ -160,6 +160,7 @@ def worth_of(workload: Workload, values: Mapping[str, float] | None) -> dict[str
     return {name: max(value, dearest * LEAST_WORTH) for name, value in exact.items()}
 
 
+@checked_call
 def optimize_strategy(
     workload: Workload,
     noise: NoiseName = "laplace",

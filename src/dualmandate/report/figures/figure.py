@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from dualmandate.errors import UnknownName
+from dualmandate.population.arguments import checked_call
 from dualmandate.population.currency import CURRENCIES
 from dualmandate.population.shown import one_line
 from dualmandate.report.theme import (
@@ -110,6 +111,7 @@ class Figure:
             document |= {"width": width, "autosize": {"type": "fit-x", "contains": "padding"}}
         return document
 
+    @checked_call
     def draw(self, width: int = WIDE) -> Chart:
         """The picture as an Altair chart, for a notebook."""
         import altair as alt
@@ -120,10 +122,12 @@ class Figure:
         chart: Chart = kind.from_dict(document, validate=False)
         return chart
 
+    @checked_call
     def svg(self, width: int = WIDE, scheme: Scheme = "light") -> str:
         """The picture as a drawing of its own, in light or dark colors."""
         return recolor(_drawn(self.specification(width), "part"), PALETTES[scheme])
 
+    @checked_call
     def png(self, width: int = WIDE, scheme: Scheme = "light") -> bytes:
         """The picture in pixels, in light or dark colors."""
         return svg_to_png(self.svg(width, scheme))
@@ -166,6 +170,7 @@ class Figure:
             specification=json.dumps(document, ensure_ascii=False, allow_nan=False).replace("</", "<\\/"),
         )
 
+    @checked_call
     def save(self, path: Path | str, scheme: Scheme = "light") -> Path:
         """Write the picture; the ending of the path says how: `.png`, `.svg` or `.html`."""
         path = Path(path)
@@ -227,6 +232,7 @@ class Ruler:
     right: bool = False
     hidden: bool = False
     places: tuple[float, ...] | None = None  # of its numbers, where they are stated
+    count: int = 6  # about so many numbers, on a linear axis
 
     def ticks(self) -> list[float] | None:
         """Round places on a logarithmic axis; a linear axis finds its own."""
@@ -269,7 +275,7 @@ class Ruler:
 
     def _channel(self, name: str, **look: Any) -> Mark:
         scale = {"type": "log" if self.log else "linear", "domain": [self.low, self.high], "nice": False, "zero": False}
-        axis = {"title": self.title, "labelExpr": _label(self.labels), "tickCount": 6, **look}
+        axis = {"title": self.title, "labelExpr": _label(self.labels), "tickCount": self.count, **look}
         if ticks := self.ticks():
             axis["values"] = ticks
         return {"field": name, "type": "quantitative", "scale": scale, "axis": None if self.hidden else axis}
@@ -447,6 +453,19 @@ class Clearing:
                 spot = self.plane.across.value(across / self.width), self.plane.up.value(1 - down / self.height)
                 return spot, replace(self, boxes=(*self.boxes, box))
         return None, self
+
+    def holds(self, x: float, y: float, words: str) -> bool:
+        """Whether words in the middle of which a point lies stand free."""
+        wide, high = _extent(words)
+        across, down = self.plane.across.share(x) * self.width, (1 - self.plane.up.share(y)) * self.height
+        return self._is_free((across - wide / 2, down - high / 2, across + wide / 2, down + high / 2))
+
+    def has_room(self, x: float, words: str, align: Align) -> bool:
+        """Whether words at the lower edge that begin, or end, 12 px beside a place stand free."""
+        wide, high = _extent(words)
+        across = self.plane.across.share(x) * self.width
+        left = across + 12 if align == "left" else across - 12 - wide
+        return self._is_free((left, self.height - high - 5, left + wide, self.height - 5))
 
     def _is_free(self, box: tuple[float, float, float, float]) -> bool:
         left, top, right, bottom = box
