@@ -7,6 +7,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import jsonschema
+import numpy as np
 import pytest
 from tests.publication.towns import CODES, RHO, SHARES, write_towns
 
@@ -54,7 +55,7 @@ def test_a_plan_spends_the_stated_shares_to_the_last_fraction(towns: Path) -> No
         # A replaced record changes two numbers by 1 within its county: ρ = 2/(2σ²).
         assert [noise.parameter for noise in group.noises] == [1 / (RHO * SHARES[group.name])]
     errors = {table.table: table.root_mean_squared_error for table in plan.tables}
-    assert errors["blocks by sex"] == pytest.approx(float(1 / (RHO * SHARES["blocks by sex"])) ** 0.5, rel=1e-3)
+    assert errors["blocks by sex"] < 0.9 * float(1 / (RHO * SHARES["blocks by sex"])) ** 0.5  # of all measurements
     assert any("the program states" in note for note in plan.notes)
     jsonschema.validate(plan_document(plan), schema("plan"))
 
@@ -112,8 +113,14 @@ def test_groups_of_tables_get_the_shares_of_their_tables(towns: Path) -> None:
 
 def test_a_nested_release_of_a_program_is_read_back_with_intervals(towns: Path) -> None:
     """Plan, approve, publish, read: numbers of a hierarchy rest on all measurements, and their intervals do too."""
-    folder = released(towns, load(towns).plan())
+    plan = load(towns).plan()
+    folder = released(towns, plan)
     release = load_release(folder)
+    for table in plan.tables:  # what the plan promised is what the release states
+        stated = float(np.sqrt(np.square(release.published(table.table).standard_errors).mean()))
+        assert table.root_mean_squared_error == pytest.approx(stated, rel=1e-9)
+        halves = release.intervals(table.table)
+        assert table.half_width == pytest.approx((halves["upper"].to_numpy() - halves["lower"].to_numpy()).max() / 2)
     jsonschema.validate(dict(release.facts), schema("release"))
     assert release.facts["estimated_together"]
     county, block = CODES[0][0], CODES[0]

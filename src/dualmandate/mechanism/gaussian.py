@@ -230,7 +230,8 @@ def theta_ratio(u: float, frequencies: Floats) -> Floats:
             value += 2 * math.exp(-u * n * n) * np.cos(n * t)
         return value / total
     value = np.zeros_like(t)
-    for k in range(-4, 5):
+    most = 1 if u < 0.4 else 2  # Terms beyond are below exp(−8π²/4u) of the first.
+    for k in range(-most, most + 1):
         value += np.exp(-np.square(t + 2 * np.pi * k) / (4 * u))
     return value * (math.sqrt(math.pi / u) / total)
 

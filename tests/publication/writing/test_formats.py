@@ -97,7 +97,7 @@ class TestLabels:
     def test_a_file_whose_labels_were_changed_is_damaged(self, labeled: PublishedTable, tmp_path: Path) -> None:
         [path] = Parquet().write(values_sheet(labeled), tmp_path / "t")
         table = pq.read_table(path)
-        other = pa.array(["men"] * table.num_rows).dictionary_encode()
+        other = pa.array(["women", "men"] * (table.num_rows // 2)).dictionary_encode()
         pq.write_table(table.set_column(1, "sex_label", other).replace_schema_metadata(table.schema.metadata), path)
         with pytest.raises(InvalidRelease):
             read_table(path)
