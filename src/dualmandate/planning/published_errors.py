@@ -23,12 +23,14 @@ from dualmandate.mechanism import Measurement
 from dualmandate.population import PrivacyLoss, Protection
 from dualmandate.population.arrays import Floats
 from dualmandate.publication.consistency.estimates import Weights, final_variances, table_variances, upward_variances
+from dualmandate.publication.intervals import MEMBERS, half_widths
 from dualmandate.publication.nested_tables import NestedTables, NestWeights, nest_together
 from dualmandate.publication.number_errors import NumberErrors
 from dualmandate.publication.release_spec import Group, ReleaseSpec
 from dualmandate.publication.rules import Rules
 
 MOST_LABELS = 2**26  # At most so many rows of tables are looked up by cell to see whether the tables nest.
+NEAR_WIDEST = 0.9  # Numbers whose standard error is this near to the largest may have the widest interval.
 SAME_RATIOS = 12  # digits of the logarithm of ratios of variances
 CROSSED = (
     "Some tables cross the others, or cells cannot occur in some places: estimates of all measurements together are "
@@ -91,10 +93,17 @@ class CombinedTables:
         """The widest half of an interval of one number of a table, at the shares of this release."""
         asked = next(each for each in self.order.tables if each.name == table)
         noises = tuple(noise for group in self.order.groups for noise in group.noises)
-        errors = NumberErrors(asked, NestWeights(self.order, self.nest), noises)
-        sums = np.arange(asked.query_count)
-        (halves,), _ = errors.halves(errors.spreads(sums), sums, [tail])
+        errors = NumberErrors(asked, self._weights, noises)
+        spreads = errors.spreads(np.arange(asked.query_count))
+        widest = np.flatnonzero(spreads >= NEAR_WIDEST * spreads.max())
+        (halves,), _ = half_widths(
+            spreads[widest], lambda place: errors.draws([int(widest[place])]), [tail], most=MEMBERS
+        )
         return float(halves.max())
+
+    @cached_property
+    def _weights(self) -> NestWeights:
+        return NestWeights(self.order, self.nest)
 
     @cached_property
     def _known(self) -> dict[tuple[float, ...], Floats]:

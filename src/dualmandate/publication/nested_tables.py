@@ -510,13 +510,13 @@ class NestWeights:
         laid = self.nest.laid(place, asked)
         nodes = np.flatnonzero(laid.any(axis=1))
         patterns, which = np.unique(laid[nodes], axis=0, return_inverse=True)
-        assert self.passes is not None
-        found, pairs = dict[Pair, PairWeights](), [each.pair for each in self.nest.places]
+        sums = list[tuple[Floats, Floats]]()
         for number, groups in enumerate(patterns):
             chosen = np.zeros(len(laid))
             chosen[nodes[which.reshape(-1) == number]] = 1.0
-            for pair, each in self.passes.of(place.pair, chosen, groups, pairs).items():
-                found[pair] = found[pair] + each if pair in found else each
+            sums.append((chosen, groups))
+        assert self.passes is not None
+        found = self.passes.of(place.pair, sums, [each.pair for each in self.nest.places])
         exact = {each.pair for each in self.nest.places[len(self.nest.inside) :]}
         return {pair: each for pair, each in found.items() if pair not in exact}
 

@@ -32,33 +32,35 @@ NOTHING = 1e-12  # What is left of numbers that cancel, relative to these.
 
 
 @dataclass(frozen=True, eq=False)
+class Factors:
+    """One factor of each product, of every node or group; shape (nodes or groups, products)."""
+
+    values: Floats
+
+    @cached_property
+    def alike(self) -> tuple[Floats, Integers]:
+        """Rows that are not the same, and how often each occurs."""
+        scales = np.abs(self.values).max(axis=0, initial=0.0)
+        rounded = np.round(self.values / np.where(scales > 0, scales, 1.0), DIGITS)
+        found, times = np.unique(rounded, axis=0, return_counts=True)
+        return found * scales, times
+
+
+@dataclass(frozen=True, eq=False)
 class PairWeights:
     """The weights of the measurements of one pair of levels: ω·γᵀ."""
 
-    nodes: Floats  # ω; shape (nodes, products)
-    groups: Floats  # γ; shape (groups, products)
+    nodes: Factors  # ω, the same for all pairs of one level
+    groups: Factors  # γ
 
     def dense(self) -> Floats:
         """Written out; shape (nodes, groups)."""
-        return np.asarray(self.nodes @ self.groups.T)
+        return np.asarray(self.nodes.values @ self.groups.values.T)
 
     def counted(self) -> tuple[Floats, Integers]:
         """The different sizes of weights, and how many measurements have each."""
-        nodes, times = _alike(self.nodes)
-        groups, others = _alike(self.groups)
-        sizes = np.abs(nodes @ groups.T).reshape(-1)
-        return sizes, np.multiply.outer(times, others).reshape(-1)
-
-    def __add__(self, other: PairWeights) -> PairWeights:
-        return PairWeights(np.hstack([self.nodes, other.nodes]), np.hstack([self.groups, other.groups]))
-
-
-def _alike(factors: Floats) -> tuple[Floats, Integers]:
-    """Rows that are not the same, and how often each occurs."""
-    scales = np.abs(factors).max(axis=0, initial=0.0)
-    rounded = np.round(factors / np.where(scales > 0, scales, 1.0), DIGITS)
-    found, times = np.unique(rounded, axis=0, return_counts=True)
-    return found * scales, times
+        (nodes, times), (groups, others) = self.nodes.alike, self.groups.alike
+        return np.abs(nodes @ groups.T).reshape(-1), np.multiply.outer(times, others).reshape(-1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,21 +74,33 @@ class NoiseWeights:
     def chain(self) -> PartitionChain:
         return self.weights.chain
 
-    def of(self, pair: Pair, nodes: Floats, groups: Floats, measured: Sequence[Pair]) -> dict[Pair, PairWeights]:
-        """What Σ nodes[n]·groups[h]·x[n, h] of a pair of levels takes of each measured pair, also the exact ones."""
+    def of(
+        self, pair: Pair, asked: Sequence[tuple[Floats, Floats]], measured: Sequence[Pair]
+    ) -> dict[Pair, PairWeights]:
+        """What Σ nodes[n]·groups[h]·x[n, h] of a pair of levels takes of each measured pair, also the exact ones.
+
+        `asked` are the nodes and the groups of some such sums, which are added up.
+        """
         level, step = pair
-        found = dict[Pair, PairWeights]()
-        for k, shares in enumerate(self._down_chain(groups, step)):
-            classes = self.weights.classes[k]
-            for which in np.unique(classes[shares != 0]):
-                own = self._beyond_groups(np.where(classes == which, shares, 0.0), k)
-                if not own.any():
-                    continue
-                along_tree = self._along_tree(nodes, level, k, int(which))
-                for at, each in self._along_chain(own, k, measured).items():
-                    one = PairWeights(along_tree[at[0]][:, None], each[:, None])
-                    found[at] = found[at] + one if at in found else one
-        return found
+        trees, chains = list[list[Floats]](), list[dict[Pair, Floats]]()  # of each product
+        for nodes, groups in asked:
+            for k, shares in enumerate(self._down_chain(groups, step)):
+                classes = self.weights.classes[k]
+                for which in np.unique(classes[shares != 0]):
+                    own = self._beyond_groups(np.where(classes == which, shares, 0.0), k)
+                    if own.any():
+                        trees.append(self._along_tree(nodes, level, k, int(which)))
+                        chains.append(self._along_chain(own, k, measured))
+        if not trees:
+            return {}
+        factors = [Factors(np.stack(each, axis=1)) for each in zip(*trees, strict=True)]
+        nothing = [np.zeros(size) for size in self.chain.sizes]
+        return {
+            at: PairWeights(
+                factors[at[0]], Factors(np.stack([each.get(at, nothing[at[1]]) for each in chains], axis=1))
+            )
+            for at in measured
+        }
 
     def parts(self, pair: Pair, groups: Floats) -> list[Floats]:
         """What Σ groups[h]·x[n, h] at any node n has of the variance t of each class of innovations, by their level.
