@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 
@@ -24,7 +25,7 @@ DETAILS = ((), ("age",), ("age", "job"))
 PAIRS = [(place, detail) for place in PLACES for detail in DETAILS]
 
 
-def ordered(pairs: list[tuple[tuple[str, ...], ...]], parts: list[int], protection: Protection) -> ReleaseSpec:
+def ordered(pairs: Sequence[tuple[tuple[str, ...], ...]], parts: Sequence[int], protection: Protection) -> ReleaseSpec:
     """Tables of places and details, each with its part of ρ = 1."""
     asked = tuple(Tabulation.of(f"{place} {detail}", (*place, *detail)) for place, detail in pairs)
     order = release_spec_of(asked, protection)
@@ -58,7 +59,8 @@ def test_the_error_of_a_plan_is_the_standard_error_of_its_release(data: st.DataO
         stated = errors.spreads(np.arange(table.query_count))
         assert planned[table.name] == pytest.approx(float(stated @ stated), rel=1e-6, abs=1e-9)
         assert (
-            planned[table.name] <= priced(measurements[table.name]).table_errors(shares[table.name])[table.name] + 1e-9
+            planned[table.name]
+            <= priced(measurements[table.name]).table_errors(float(shares[table.name]))[table.name] + 1e-9
         )
         assert stated.max() <= found.half_width(table.name, 0.05) <= 4 * stated.max() + 1 or stated.max() == 0
 

@@ -158,6 +158,10 @@ def test_large_tables_have_whole_numbers_alone_and_are_estimated_again(
     fine, coarse = (release.intervals(name, ["block", "sex"]) for name in (large, "blocks by sex"))
     for column in ("estimate", "standard_error", "lower", "upper"):
         assert np.allclose(fine[column].to_numpy(), coarse[column].to_numpy(), atol=1e-3)
+    for row in release.intervals(large, ["sex"]).to_pylist():  # over all places
+        one = release.interval(large, sex=row["sex"])
+        assert (row["estimate"], row["standard_error"]) == pytest.approx((one.estimate, one.standard_error))
+        assert (row["lower"], row["upper"]) == pytest.approx((one.lower, one.upper), abs=1e-3)
     stated = float(np.sqrt(np.square(release.published(large).standard_errors).mean()))
     promised = next(table.root_mean_squared_error for table in plan.tables if table.table == large)
     assert promised == pytest.approx(stated, rel=1e-9)

@@ -481,7 +481,7 @@ class NestWeights:
             key = b"".join(each.tobytes() for each in parts)
             if key not in known:
                 known[key] = np.sqrt(self.passes.variances(level, parts))
-            found[laid[0 if over_all else slice(None), int(np.argmax(groups))]] = known[key]
+            found[laid[: len(known[key]), int(np.argmax(groups))]] = known[key]
         return found
 
     @cached_property

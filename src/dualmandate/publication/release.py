@@ -261,11 +261,12 @@ class Release:
             return Interval(estimate, estimate, estimate, nominal, 1.0, True, words, standard_error=0.0)
         errors = self._errors(table)
         draws = errors.draws(cells.tolist())
-        found = interval_by_law(estimate, draws, probability=probability)
-        if found is None:  # simulated
-            weights = float(errors.table.grid) * errors.rows.weights(table, cells.tolist())
-            found = interval_of(estimate, weights, _kinds(errors.rows), errors.noises, probability=probability)
-        return replace(found, standard_error=spread_of(draws))
+        exact = interval_by_law(estimate, draws, probability=probability)
+        if exact is not None:
+            return replace(exact, standard_error=spread_of(draws))
+        weights = float(errors.table.grid) * errors.rows.weights(table, cells.tolist())
+        simulated = interval_of(estimate, weights, _kinds(errors.rows), errors.noises, probability=probability)
+        return replace(simulated, standard_error=spread_of(draws))
 
     @checked_call
     def intervals(self, table: str, by: Sequence[str] | None = None, *, probability: Probability = 0.95) -> pa.Table:
@@ -316,7 +317,7 @@ class Release:
             each = [self._interval(table, np.flatnonzero(sums == number), nominal) for number in range(count)]
             known = np.array([[one.estimate, one.standard_error or np.nan, one.lower, one.upper] for one in each]).T
             return known[0], known[1], (known[2], known[3]), each[0].method
-        estimates = np.bincount(sums, weights=published.estimates, minlength=count)
+        estimates: Floats = np.bincount(sums, weights=published.estimates, minlength=count).astype(np.float64)
         if self._entry("tables", table)["exact"]:
             return estimates, np.zeros(count), (estimates, estimates), "published without noise"
         errors = self._errors(table)

@@ -384,13 +384,16 @@ def _labels_in(file: Any, facts: Mapping[str, Any]) -> tuple[tuple[tuple[str, ..
 
 def _firsts(file: Any, heading: str, stride: int, size: int) -> tuple[str, ...]:
     """What a column says in the first row of each of its levels."""
+    import pyarrow as pa
+
     found, start = list[str](), 0
     for number in range(file.num_row_groups):
         if len(found) == size:
             break
         column = file.read_row_group(number, columns=[heading]).column(0)
         wanted = np.arange(len(found), min(-(-(start + len(column)) // stride), size)) * stride - start
-        found += column.take(wanted).to_pylist()
+        rows = pa.Array.from_buffers(pa.int64(), len(wanted), [None, pa.py_buffer(wanted.astype(np.int64))])
+        found += column.take(rows).to_pylist()
         start += len(column)
     if None in found or len(found) != size:
         raise ValueError
@@ -430,23 +433,32 @@ def _check_labels(sheet: ReleaseSheet, file: Any) -> None:
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    whole, wrong = np.dtype(np.int32), damaged(f"the table '{sheet.name}'", "its rows are not in row-major order")
     for text in sheet.texts:
         numbered = {word: number for number, word in enumerate(dict.fromkeys(text.words))}
-        distinct, expected = pa.array(numbered, pa.string()), np.array([numbered[word] for word in text.words])
+        distinct, expected = _texts(numbered), np.array([numbered[word] for word in text.words])
         stride, start = sheet.strides[text.place], 0
         for number in range(file.num_row_groups):
             for chunk in file.read_row_group(number, columns=[text.heading]).column(0).chunks:
                 coded = chunk if pa.types.is_dictionary(chunk.type) else chunk.dictionary_encode()
-                known = pc.index_in(coded.dictionary.cast(pa.string()), value_set=distinct).fill_null(-1)
-                known, chosen = (
-                    _values(pa.chunked_array([each]), np.dtype(np.int32))
-                    for each in (known, coded.indices.fill_null(-1))
-                )
-                here = known[chosen] if len(known) else np.zeros(0)
+                known = pc.index_in(coded.dictionary.cast(pa.string()), value_set=distinct)
+                if known.null_count or coded.indices.null_count:
+                    raise wrong
+                own, chosen = (_values(pa.chunked_array([each]), whole) for each in (known, coded.indices))
                 places = _runs(start, start + len(coded), stride, len(text.words))
                 start += len(coded)
-                if not np.array_equal(here, expected[places]):
-                    raise damaged(f"the table '{sheet.name}'", "its rows are not in row-major order")
+                if not np.array_equal(own[chosen], expected[places]):
+                    raise wrong
+
+
+def _texts(words: Iterable[str]) -> pa.Array:
+    """Words as an array; from buffers, because pyarrow would import pandas first."""
+    import pyarrow as pa
+
+    encoded = [word.encode("utf-8") for word in words]
+    ends = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
+    buffers = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(encoded))]
+    return pa.Array.from_buffers(pa.large_string(), len(encoded), buffers).cast(pa.string())
 
 
 class Csv:

@@ -117,7 +117,8 @@ class NoiseWeights:
                 sizes = whole - np.add.reduceat(part * shares, starts) ** 2
                 sizes[sizes < NOTHING * whole] = 0.0
                 classes = classes[starts]
-            found.append(np.bincount(classes, weights=sizes, minlength=self._final[level][k].shape[1]))
+            count = self._final[level][k].shape[1]
+            found.append(np.bincount(classes, weights=sizes, minlength=count).astype(np.float64))
         return found
 
     def variances(self, level: int, parts: Sequence[Floats]) -> Floats:
