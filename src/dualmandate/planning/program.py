@@ -270,7 +270,8 @@ def _table_consequences(
                     ),
                     root_mean_squared_consequence=None if consequence is None else math.sqrt(consequence),
                     data_loss=value.value_per_step * summed[value.measure][table.name] + value.least,
-                    exact=isinstance(measurement.answered[table.name], DecidedAnswers),
+                    exact=isinstance(measurement.answered[table.name], DecidedAnswers)
+                    or (together is not None and mean_squared_error == 0.0),
                 )
             )
     order = [table.name for table in workshop.workload.tables]

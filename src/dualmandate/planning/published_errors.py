@@ -23,14 +23,13 @@ from dualmandate.mechanism import Measurement
 from dualmandate.population import PrivacyLoss, Protection
 from dualmandate.population.arrays import Floats
 from dualmandate.publication.consistency.estimates import Weights, final_variances, table_variances, upward_variances
-from dualmandate.publication.intervals import MEMBERS, half_widths
+from dualmandate.publication.intervals import outward
 from dualmandate.publication.nested_tables import NestedTables, NestWeights, nest_together
 from dualmandate.publication.number_errors import NumberErrors
 from dualmandate.publication.release_spec import Group, ReleaseSpec
 from dualmandate.publication.rules import Rules
 
 MOST_LABELS = 2**26  # At most so many rows of tables are looked up by cell to see whether the tables nest.
-NEAR_WIDEST = 0.9  # Numbers whose standard error is this near to the largest may have the widest interval.
 SAME_RATIOS = 12  # digits of the logarithm of ratios of variances
 CROSSED = (
     "Some tables cross the others, or cells cannot occur in some places: estimates of all measurements together are "
@@ -90,16 +89,12 @@ class CombinedTables:
         return {name: each * scale * counts[name] for name, each in zip(counts, self._known[key].tolist(), strict=True)}
 
     def half_width(self, table: str, tail: float) -> float:
-        """The widest half of an interval of one number of a table, at the shares of this release."""
+        """Half of the interval of the number of a table that errs most, at the shares of this release."""
         asked = next(each for each in self.order.tables if each.name == table)
         noises = tuple(noise for group in self.order.groups for noise in group.noises)
         errors = NumberErrors(asked, self._weights, noises)
-        spreads = errors.spreads(np.arange(asked.query_count))
-        widest = np.flatnonzero(spreads >= NEAR_WIDEST * spreads.max())
-        (halves,), _ = half_widths(
-            spreads[widest], lambda place: errors.draws([int(widest[place])]), [tail], most=MEMBERS
-        )
-        return float(halves.max())
+        widest = int(np.argmax(errors.spreads(np.arange(asked.query_count))))
+        return outward(errors.draws([widest]), [tail])[0]
 
     @cached_property
     def _weights(self) -> NestWeights:
