@@ -152,6 +152,7 @@ def test_large_tables_have_whole_numbers_alone_and_are_estimated_again(
     monkeypatch.setattr(release_folder, "MOST_WITH_INTERVALS", sizes[large] - 1)
     folder = released(towns, plan)
     release = load_release(folder)
+    jsonschema.validate(dict(release.facts), schema("release"))
     entries = {entry["name"]: entry for entry in release.facts["tables"]}
     assert {name for name, entry in entries.items() if entry["estimates"] is None} == {large}
     assert parquet.read_schema(folder / entries[large]["parquet"]).names[-2:] == ["value", "unit"]
