@@ -182,6 +182,7 @@ def notes_on(plan: Plan) -> tuple[str, ...]:
         *_strategy(plan),
         *_better_noise(plan),
         *_shares_and_fitness(plan),
+        *_published_errors(plan),
         *_worst_case(plan),
         *_hidden_prices(plan),
         plan.program.timing.explain(),
@@ -330,6 +331,12 @@ def _shares_and_fitness(plan: Plan) -> Iterator[str]:
             "A table that has to be fit for use gets at least the share of the privacy loss that this takes; the "
             "others share the rest by the value of their accuracy."
         )
+
+
+def _published_errors(plan: Plan) -> Iterator[str]:
+    """Where published estimates combine measurements, and how much less they err is not worked out."""
+    if plan.technology.errs_less is not None:
+        yield plan.technology.errs_less
 
 
 def _left_out(plan: Plan) -> Iterator[str]:
