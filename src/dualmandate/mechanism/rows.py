@@ -547,23 +547,20 @@ class StrategyRows:
             tables = [self.strategy.query_rows(each.name, range(each.query_count)) for each in self.workload.tables]
             return np.asarray(noise @ np.concatenate(tables).T)
         nothing = np.zeros(self.workload.domain.shape)
-        return np.array([self.strategy.reconstruct(each / self._row_weights, like=nothing) for each in noise])
+        weights = self.strategy.row_weights
+        return np.array([self.strategy.reconstruct(each / weights, like=nothing) for each in noise])
 
     def weights(self, table: str, numbers: Sequence[int]) -> Floats:
-        shape = self.workload.table(table).shape
-        places = np.unravel_index(np.asarray(numbers, dtype=np.intp), shape)
-        shares = [np.isin(np.arange(size), each).astype(np.float64) for size, each in zip(shape, places, strict=True)]
-        if math.prod(int(each.sum()) for each in shares) == len(numbers):  # a product of rows of the factors
-            return np.asarray(self._row_weights * self.strategy.combined(table, shares))
-        return np.asarray(self._row_weights * self.strategy.query_rows(table, list(numbers)).sum(axis=0))
+        rows, shares = self.strategy.taken(table, numbers)
+        return _spread_out(rows, shares, self.size)
+
+    def taken(self, table: str, numbers: Sequence[int]) -> tuple[Indices, Floats]:
+        """The same of the rows that it takes anything of: which, and how much."""
+        return self.strategy.taken(table, numbers)
 
     @cached_property
     def _kinds(self) -> Indices:
         return self.strategy.kinds()
-
-    @cached_property
-    def _row_weights(self) -> Floats:
-        return np.array([float(step) for step in self.steps])[self._kinds]
 
 
 @dataclass(frozen=True, eq=False)
@@ -616,10 +613,21 @@ class StrategyAnswers:
         by_step = {step: noise.variance for step, noise in zip(self.rows.steps, noises, strict=True)}
         spreads = np.sqrt(self.variances(by_step.__getitem__))
         chosen = _representatives(spreads)
-        shares = np.abs(self.rows.strategy.query_rows(self.table, chosen.tolist()))
         kinds, excesses = self.rows.kinds(), [_excess(noise) for noise in noises]
-        found = [of(error_of_shares(each, kinds, noises, excesses)) for each in shares]
+        found = []
+        for number in chosen.tolist():
+            rows, shares = self.rows.taken(self.table, [number])
+            sizes = np.abs(shares) / self.rows.strategy.row_weights[rows]
+            found.append(of(error_of_shares(sizes, kinds[rows], noises, excesses)))
         return spreads, chosen, np.array(found)
+
+
+def _spread_out(rows: Indices, shares: Floats, size: int) -> Floats:
+    if len(shares) == size:
+        return shares
+    found = np.zeros(size)
+    found[rows] = shares
+    return found
 
 
 def error_of_shares(

@@ -27,7 +27,8 @@ from dualmandate.mechanism.strategy.dual import (
 )
 from dualmandate.mechanism.strategy.exact import ExactStrategy
 from dualmandate.mechanism.strategy.integer_rows import OptimalRows, Residuals
-from dualmandate.mechanism.strategy.marginals import best_marginals
+from dualmandate.mechanism.strategy.marginal_rows import MARGINALS_FROM, FoundMarginals, least_variance
+from dualmandate.mechanism.strategy.marginals import best_marginals, best_wide_marginals
 from dualmandate.mechanism.strategy.p_identity import p_identity_measurement, search_p_identity
 from dualmandate.mechanism.strategy.partition_search import LARGEST_BASE, best_partitions, fits, groups_asked
 from dualmandate.mechanism.strategy.partitions import GroupStack
@@ -189,8 +190,11 @@ def optimize_strategy(
     dearest = max(worth.values())
     relative = {name: value / dearest for name, value in worth.items()}
     public = public_tables(workload.domain, protection)
-    parts = parts_of(workload, relative, public=public)
-    if noise == "gaussian":
+    wide = _wide(workload, relative, protection)
+    parts = () if wide is not None else parts_of(workload, relative, public=public)
+    if wide is not None:
+        found = [_by_marginals(wide, noise, starts)]
+    elif noise == "gaussian":
         found = [_gaussian(part, workload.domain, protection, arrays=library) for part in parts]
     else:
         found = [_laplace(part, starts, library) for part in parts]
@@ -208,6 +212,25 @@ def optimize_strategy(
         bound=_GAUSSIAN_BOUND if noise == "gaussian" else _LAPLACE_BOUND,
         measurements=tuple(each.measured for each in found),
     )
+
+
+def _wide(workload: Workload, values: Mapping[str, Fraction], protection: Protection) -> WorkloadBlock | None:
+    """The workload as one part where its domain is too large to write out and its marginals are all it asks for."""
+    domain = workload.domain
+    asked_alone = protection.neighbors is Neighbors.ADD_OR_REMOVE and not domain.structural_zeros
+    if domain.size <= MARGINALS_FROM or not asked_alone:
+        return None
+    [part] = parts_of(workload, values, split=False)
+    return part if part.is_symmetric else None
+
+
+def _by_marginals(part: WorkloadBlock, noise: NoiseName, starts: int | None) -> GaussianOptimum:
+    """Marginals alone: for Gaussian noise the optimum, for pure ε the best weights found."""
+    measured, lower = least_variance(part)
+    if noise == "gaussian":
+        return GaussianOptimum(measured, lower, lower)
+    weights, error, words = best_wide_marginals(part, starts)
+    return GaussianOptimum(FoundMarginals(part, weights, residual=False, words=words), error, lower)
 
 
 def _gaussian(part: WorkloadBlock, domain: Domain, protection: Protection, *, arrays: Arrays) -> GaussianOptimum:
