@@ -5,7 +5,7 @@ A refusal names the type of what came, never its content: it may be confidential
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import wraps
 from inspect import signature
 from typing import Any, ParamSpec, TypeVar
@@ -14,6 +14,16 @@ from dualmandate.errors import InvalidRequest, did_you_mean
 
 T = TypeVar("T")
 Taken = ParamSpec("Taken")
+
+
+def named_twice(names: Iterable[str]) -> str | None:
+    """The first name that stands among some names a second time."""
+    seen = set[str]()
+    for name in names:
+        if name in seen:
+            return name
+        seen.add(name)
+    return None
 
 
 def expected(value: object, kind: type[T] | tuple[type[Any], ...], *, what: str, instead: str) -> T | Any:

@@ -26,7 +26,6 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.errors import InvalidMechanism
 from dualmandate.mechanism.strategy.workload_blocks import WorkloadBlock, asks_nothing
 from dualmandate.population.arrays import Floats, Indices, Integers
 from dualmandate.population.shown import one_line

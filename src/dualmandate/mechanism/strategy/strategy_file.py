@@ -181,7 +181,12 @@ def _marginals_from(document: Mapping[str, Any], part: WorkloadBlock) -> Integer
     weights = list(map(Fraction, document["weights"]))
     pairs = [(tuple(map(int, places)), weights[kind]) for places, kind in document["marginals"]]
     sets, chosen = zip(*pairs, strict=True)
-    if not part.is_symmetric or part.public or min(weights) <= 0 or any(list(each) != sorted(set(each)) for each in sets):
+    if (
+        not part.is_symmetric
+        or part.public
+        or min(weights) <= 0
+        or any(list(each) != sorted(set(each)) for each in sets)
+    ):
         raise ValueError
     found = IntegerMarginals(part, sets, chosen, bool(document["differences"]), AS_WRITTEN)
     if not residuals_of(part).keys() <= found.sources.keys():
