@@ -354,15 +354,22 @@ def error_of(weights: Floats, kinds: Integers, noises: Sequence[Noise]) -> Combi
 
 def reach_of_rows(weights: Floats, kinds: Integers, noises: Sequence[Noise], tail: float) -> Reach | None:
     """How far Σ w·X goes; worked out once for numbers whose errors have the same law, as those of a table often do."""
+    return reaches_of_rows(weights, kinds, noises, (tail,))[0]
+
+
+def reaches_of_rows(
+    weights: Floats, kinds: Integers, noises: Sequence[Noise], tails: tuple[float, ...]
+) -> Sequence[Reach | None]:
+    """The same for several tails."""
     draws = _draws(weights, kinds, noises)
     if sum(len(distinct) for _, distinct, _ in draws) > LONGEST_REMEMBERED:
-        return reach_of(error_of(weights, kinds, noises), tail)
-    return _known_reach(draws, tail)
+        return reaches_of(error_of(weights, kinds, noises), tails)
+    return _known_reaches(draws, tails)
 
 
 @lru_cache(maxsize=2**9)
-def _known_reach(draws: tuple[Draws, ...], tail: float) -> Reach | None:
-    return reach_of(_combination(draws), tail)
+def _known_reaches(draws: tuple[Draws, ...], tails: tuple[float, ...]) -> tuple[Reach | None, ...]:
+    return tuple(reaches_of(_combination(draws), tails))
 
 
 def _draws(weights: Floats, kinds: Integers, noises: Sequence[Noise]) -> tuple[Draws, ...]:

@@ -126,6 +126,7 @@ def count_marginals(
     words = words_of(domain.shape) if wide else (range(len(domain.shape)),)
     columns = [f"cell.word_{number}" if wide else "cell" for number in range(len(words))]
     named = ", ".join(f"{column} AS word_{number}" for number, column in enumerate(columns))
+    connection.complete()  # what was asked before it, down to its last row
     reader = connection.sql(f"SELECT {named}, records::BIGINT AS records FROM {table}").to_arrow_reader(AT_A_TIME)
     sizes = [math.prod(domain.shape[axis] for axis in axes) for axes in sets]
     counts, total = np.zeros(sum(sizes), dtype=np.int64), 0

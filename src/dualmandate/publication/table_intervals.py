@@ -19,9 +19,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from dualmandate.mechanism import Noise, Rows
+from dualmandate.mechanism import Noise, Rows, StrategyRows
 from dualmandate.population.arrays import Floats, Integers
-from dualmandate.publication.intervals import ROUNDING, Reach, error_of, reaches_of
+from dualmandate.publication.intervals import ROUNDING, Reach, reaches_of_rows
 from dualmandate.publication.nested_tables import NestWeights, nest_together
 from dualmandate.publication.post_processing import DRAWS, PostProcessed
 from dualmandate.publication.release_spec import ReleaseSpec
@@ -146,8 +146,8 @@ class ErrorOfNumber:
 
     def halves(self) -> list[float]:
         """Half of the length of its interval at each probability; infinite where none can be worked out."""
-        error = error_of(self.weights, self.kinds, self.noises)
-        return [_outward(reach) for reach in reaches_of(error, [1 - percent / 100 for percent in PERCENTS])]
+        tails = tuple(1 - percent / 100 for percent in PERCENTS)
+        return [_outward(reach) for reach in reaches_of_rows(self.weights, self.kinds, self.noises, tails)]
 
 
 def _halves(
@@ -162,15 +162,23 @@ def _halves(
     for place in chosen:
         alike = np.flatnonzero(of == place)
         looked_at = {int(alike[i]) for i in np.linspace(0, len(alike) - 1, members).astype(np.intp)}
-        laws = (
-            ErrorOfNumber(float(asked.grid) * rows.weights(asked.name, [number]), kinds, noises) for number in looked_at
-        )
+        laws = (_law(rows, asked, number, kinds, noises) for number in looked_at)
         found[:, place] = 0.0 if spreads[place] == 0 else np.max([law.halves() for law in laws], axis=0)
     if len(chosen) < len(spreads):
         known = chosen[spreads[chosen] > 0]
         ratios = np.max(found[:, known] / spreads[known], axis=1)
         found = np.where(np.isnan(found), ratios[:, None] * spreads, found)
     return [each[of] for each in found], BY_LAWS if len(chosen) == len(spreads) else BY_RATIO
+
+
+def _law(
+    rows: Rows | NestWeights, asked: Table, number: int, kinds: Integers, noises: Sequence[Noise]
+) -> ErrorOfNumber:
+    """The error of one number, from the rows that it takes anything of where these are told."""
+    if isinstance(rows, StrategyRows):
+        taken, shares = rows.taken(asked.name, [number])
+        return ErrorOfNumber(float(asked.grid) * shares, kinds[taken], noises)
+    return ErrorOfNumber(float(asked.grid) * rows.weights(asked.name, [number]), kinds, noises)
 
 
 def _alike(errors: Floats) -> tuple[Floats, Integers]:
