@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidRelease, InvalidRequest, Place, TooLarge, UnknownName, did_you_mean
 from dualmandate.ledger.chain import RELEASE_FILE
-from dualmandate.mechanism import Measurement, Noise, Rows
+from dualmandate.mechanism import Measurement, Noise, Rows, StrategyRows
 from dualmandate.mechanism.changes import Change, Measured, largest_changes
 from dualmandate.mechanism.technologies import noise_named
 from dualmandate.population import PrivacyLoss, PrivacyMeasure, Protection, plural
@@ -261,6 +261,14 @@ class Release:
             )
         rows, noises = self._rows_of(table)
         grid = float(self._table(table).grid)
+        if isinstance(rows, StrategyRows) and rows.strategy.marginals is not None:
+            found = [rows.taken(table, [number]) for number in range(len(estimates))]
+            used = np.unique(np.concatenate([own for own, _ in found]))
+            if len(estimates) * len(used) <= MOST_TOGETHER:
+                taken = np.zeros((len(estimates), len(used)))
+                for here, (own, shares) in zip(taken, found, strict=True):
+                    here[np.searchsorted(used, own)] = grid * shares
+                return simultaneous_of(estimates, taken, _kinds(rows)[used], noises, probability=probability)
         if rows.direct:
             kinds = _kinds(rows)[np.flatnonzero(rows.weights(table, range(len(estimates))))]
             factor = grid * float(self._table(table).weight)
