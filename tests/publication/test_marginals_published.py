@@ -1,4 +1,4 @@
-"""Tables over more attributes than a histogram has room for: counted, measured, estimated and made whole as marginals."""
+"""Tables over more attributes than a histogram has room for are counted, measured and made whole as marginals."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from dualmandate.publication.release_spec import Group, ReleaseSpec
 from dualmandate.publication.tabulating import Tabulated, tabulate
 from dualmandate.workload import Tabulation, Workload, marginals
 
-KEY = bytes(32)
+KEY, EVERY_PERSON = bytes(32), Protection()
 MANY = Domain(tuple(Attribute.numbers(f"a{n}", 0, 9) for n in range(22)))  # 10²² cells
 SETS = ((0, 21), (1, 7, 20), (18, 19))
 PAIRS = """\
@@ -85,7 +85,7 @@ def written(path: Path, levels: np.ndarray, units: list[int] | None = None) -> C
     return CsvFile(path)
 
 
-def counted(source: CsvFile, protection: Protection = Protection(), key: bytes = KEY) -> MarginalCounts:
+def counted(source: CsvFile, protection: Protection = EVERY_PERSON, key: bytes = KEY) -> MarginalCounts:
     box = tabulate(source, MANY, protection=protection, rules=Rules(), key=key, marginals=SETS)
     found = box.open_for("tests").histogram
     assert isinstance(found, MarginalCounts)
@@ -240,9 +240,46 @@ def test_so_many_records_are_not_fitted(tmp_path: Path, monkeypatch: pytest.Monk
     assert np.isfinite(found.estimates).all()
 
 
+def test_tables_that_were_measured_themselves_are_made_whole_too(tmp_path: Path) -> None:
+    """Twenty attributes of ten levels: no cell has a number, and each table is measured by itself."""
+    names = [f"x{n}" for n in range(20)]
+    attributes = "\n".join(f"{name} = {{ from = 0, to = 9 }}" for name in names)
+    text = Pairs("gaussian").text().replace('strategy = "optimized"', 'strategy = "workload"')
+    text = text.replace('a = ["0", "1", "2"]', attributes).replace("every = 2", 'by = ["x0", "x1", "x19"]\nevery = 2')
+    (tmp_path / "wide").mkdir()
+
+    class Wide(Pairs):
+        def text(self) -> str:
+            return text
+
+        def records(self) -> str:
+            levels = np.random.default_rng(2).integers(0, 10, (80, 23)) % ([10] * 20 + [2, 4, 3])
+            return (
+                ",".join([*names, "b", "c", "a"])
+                + "\n"
+                + "".join(",".join(map(str, x)) + "\n" for x in levels.tolist())
+            )
+
+    made = published(tmp_path / "wide" / "er", Wide("gaussian"))
+    assert made is not None
+    release = load_release(made[0].folder)
+    values = [release.published(f"two-way: {one} × {two}").values for one, two in (("x0", "x1"), ("x0", "x19"))]
+    assert all(each is not None and each.min() >= 0 for each in values)
+    first, second = (np.asarray(each).reshape(10, 10).sum(axis=1) for each in values)
+    assert np.array_equal(first, second)
+    assert release.interval("two-way: x0 × x1", x0="3").standard_error == pytest.approx(
+        10**0.5 * release.published("two-way: x0 × x1").standard_errors[0]
+    )
+
+
 def test_what_cannot_be_published_is_refused_by_the_plan(tmp_path: Path) -> None:
-    attributes = "\n".join(f'x{n} = {{ from = 0, to = 9 }}' for n in range(9))
-    text = Pairs("gaussian").text().replace('"add-or-remove"', '"replace-one"\ndropping_is_public = true').replace('a = ["0", "1", "2"]', attributes)
+    attributes = "\n".join(f"x{n} = {{ from = 0, to = 9 }}" for n in range(9))
+    text = (
+        Pairs("gaussian")
+        .text()
+        .replace('"add-or-remove"', '"replace-one"\ndropping_is_public = true')
+        .replace('a = ["0", "1", "2"]', attributes)
+    )
     (tmp_path / "program.toml").write_text(text, encoding="utf-8")
     with pytest.raises(TooLarge) as refused:
         load(tmp_path / "program.toml").plan()

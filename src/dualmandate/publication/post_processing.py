@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from dualmandate.errors import InvalidRequest, NoConsistentTables
 from dualmandate.mechanism import Distribution
 from dualmandate.mechanism.strategy.marginal_rows import IntegerMarginals, Places
+from dualmandate.mechanism.strategy.workload_blocks import parts_of
 from dualmandate.population.arrays import Booleans, Floats, Integers
 from dualmandate.publication.consistency.crossing import CrossedEstimates, Strata
 from dualmandate.publication.consistency.estimates import Pair, TreeEstimates, count_across, estimate
@@ -27,6 +28,7 @@ from dualmandate.publication.consistency.histogram_fit import MOST_STEPS, Fitted
 from dualmandate.publication.consistency.partitions import PartitionChain, Tree
 from dualmandate.publication.consistency.records_fit import FittedRecords, Target, fitted_records, is_affordable
 from dualmandate.publication.consistency.top_down_rounding import CountConstraints, top_down
+from dualmandate.publication.marginal_counts import asked_axes
 from dualmandate.publication.measuring import by_table, estimated, published
 from dualmandate.publication.nested_tables import (
     LARGEST_FITTED,
@@ -38,7 +40,7 @@ from dualmandate.publication.nested_tables import (
 )
 from dualmandate.publication.release_spec import Group, ReleaseSpec, known_histogram
 from dualmandate.publication.writing import NoisyRows, PublishedTable
-from dualmandate.workload import Table, Workload
+from dualmandate.workload import Identity, Table, Total, Workload
 
 MOST_SIMULATED = 30_000  # At most so many numbers, and cells, are simulated to see what making them whole does.
 MOST_FITTED = 2**30  # Fits of more cells are simulated where all of them together look at no more: about a minute.
@@ -177,13 +179,23 @@ class MarginalFit:
 
     @classmethod
     def of(cls, order: ReleaseSpec) -> MarginalFit | None:
-        """None where tables were not all measured together as marginals."""
+        """None where tables were not all measured together as marginals, or are none."""
         strategy = order.groups[0].rows.strategy
-        if len(order.groups) > 1 or strategy is None or strategy.marginals is None:
+        own = _tables_as_marginals(order) if strategy is None else strategy.marginals
+        if len(order.groups) > 1 or own is None:
             return None
-        own = strategy.marginals
         places = [own.queries(table).fine for table in order.tables]
         return cls(own, places, tuple(sorted(set(places))))
+
+
+def _tables_as_marginals(order: ReleaseSpec) -> IntegerMarginals | None:
+    """Tables that were measured themselves, as counts of marginals; None where some of them are something else."""
+    tables = order.groups[0].tables
+    if not all(isinstance(factor, Identity | Total) for table in tables for factor in table.factors):
+        return None
+    [part] = parts_of(order.groups[0].measurement.workload, split=False)
+    sets, weights = tuple(map(asked_axes, tables)), tuple(table.weight for table in tables)
+    return IntegerMarginals(part, sets, weights, residual=False, words="the tables")
 
 
 @dataclass(frozen=True, eq=False)

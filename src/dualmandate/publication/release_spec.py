@@ -225,6 +225,14 @@ def check_size(domain: Domain, measurements: Collection[Measurement], protection
     if is_wide(domain, measured):
         _check_wide(domain, measurements, public)
         return
+    if domain.size >= NUMBERED and any(rows.strategy is not None for rows in measured):
+        raise TooLarge(
+            f"a strategy over the {domain.size:.3g} cells of a domain",
+            why="without its cells, marginals are measured: tables that show an attribute level by level or add it up, "
+            "of records that come and go. Some tables here select, group, weigh or sum levels that others show, or "
+            "something is public",
+            instead='measure the tables themselves (strategy = "workload"), or ask for them apart in another program',
+        )
     check_numbered(domain)
     tables = [table for several in made for table in several] + [*(() if public is None else public.tables)]
     if domain.size > LARGEST_DENSE_HISTOGRAM and not is_sparse(domain, measured, tables):

@@ -532,9 +532,8 @@ def _largest_together(tables: tuple[Table, ...], power: int) -> Fraction | None:
     for axis in range(len(tables[0].factors)):
         told = {each.key: each for table in tables if not isinstance(each := table.factors[axis], Identity | Total)}
         norms = {key: column_norms(factor, power) for key, factor in told.items()}
-        for key, each in norms.items():
-            largest[key] = int(each.max())
-        if norms and not np.logical_and.reduce([each == each.max() for each in norms.values()]).any():
+        largest.update({key: int(sizes.max()) for key, sizes in norms.items()})
+        if norms and not np.logical_and.reduce([sizes == sizes.max() for sizes in norms.values()]).any():
             return None
     found = Fraction(0)
     for table in tables:

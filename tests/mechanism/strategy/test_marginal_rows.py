@@ -23,8 +23,7 @@ Noise = Literal["gaussian", "laplace"]
 EVERY_PERSON = Protection()
 SHAPE = (3, 4, 2, 5)
 DOMAIN = Domain(
-    (Attribute("a", ("1", "2", "3")), Attribute("b", ("1", "2")), Attribute("c", ("1", "2", "3", "4")))
-    + tuple(Attribute(name, ("1", "2")) for name in "de")
+    tuple(Attribute.numbers(name, 1, count) for name, count in (("a", 3), ("b", 2), ("c", 4), ("d", 2), ("e", 2)))
 )
 UNEVEN = Workload.from_tabulations(
     DOMAIN, [Tabulation.of("ab", ("b", "a")), Tabulation.of("bcd", ("b", "c", "d")), Tabulation.of("c", ("c",))]
@@ -88,7 +87,10 @@ def test_a_sum_of_numbers_takes_what_it_should_of_the_noise(noise: Noise, monkey
 @pytest.mark.parametrize("workload", [marginals(SHAPE, 2), marginals((4, 4, 4, 4), (1, 3)), UNEVEN], ids=str)
 def test_for_gaussian_noise_it_is_the_optimum(workload: Workload, monkeypatch: pytest.MonkeyPatch) -> None:
     values = {table.name: 1.0 + 3 * n for n, table in enumerate(workload.tables)}
-    dense, found = optimize_strategy(workload, "gaussian", values=values), wide(workload, "gaussian", monkeypatch, **values)
+    dense, found = (
+        optimize_strategy(workload, "gaussian", values=values),
+        wide(workload, "gaussian", monkeypatch, **values),
+    )
     assert found.error_coefficient == pytest.approx(dense.error_coefficient, rel=1e-9)
     assert found.lower_bound == pytest.approx(dense.lower_bound, rel=1e-9)
     # few laws of noise cost next to nothing

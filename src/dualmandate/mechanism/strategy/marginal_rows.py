@@ -6,9 +6,9 @@ is Σ_{S ⊆ U} r_S/Π_{U∖S} n, so that whoever knows r_S for every S within a
 they overlap. Only sets within the tables asked for matter, however many attributes there are.
 
 For Gaussian noise each r_S is measured by itself, as whole numbers: the marginal of S with n·δ − 1 along each of its
-attributes. With c_S = Π(1 − 1/n), what one record moves r_S by, and g_S what a unit of its variance costs in the tables,
-the variances σ_S² ∝ √(c_S/g_S) cost least of all strategies, (Σ √(c_S·g_S))². For pure ε marginals are counted as they
-are, with weights that a search found. Source: [XHZK23].
+attributes. With c_S = Π(1 − 1/n), the squared distance that a record moves r_S by, and g_S what a unit of its variance
+costs in the tables, σ_S² ∝ √(c_S/g_S) costs least of all strategies, (Σ √(c_S·g_S))². For pure ε marginals are counted
+as they are, with weights that a search found. Source: [XHZK23].
 
 Noise of one standard deviation has one law, however many sets share it: weights that differ little are made equal.
 """
@@ -120,7 +120,7 @@ class FoundMarginals:
         power, sizes = 1 if norm == "l1" else 2, self.part.merged_shape
         spreads = (_spread(sizes, space, power) if self.residual else 1 for space in self.weights)
         total = math.fsum(weight**power * spread for weight, spread in zip(self.weights.values(), spreads, strict=True))
-        return total ** (1 / power)
+        return total if power == 1 else math.sqrt(total)
 
     def exact(self, _: Norm) -> IntegerMarginals:
         """The same with rational weights, of which few differ."""

@@ -175,13 +175,13 @@ class _Problem:
         """For each S, the sum over the marginals that hold it."""
         if self.holds is None:
             return self._over(values, upward=False)
-        return np.bincount(self.holds[0], weights=values[self.holds[1]], minlength=len(self.needs))
+        return _added(self.holds[0], values[self.holds[1]], len(self.needs))
 
     def _held_by(self, values: Floats) -> Floats:
         """For each T, the sum over the residual spaces that it holds."""
         if self.holds is None:
             return self._over(values, upward=True)
-        return np.bincount(self.holds[1], weights=values[self.holds[0]], minlength=len(self.sets))
+        return _added(self.holds[1], values[self.holds[0]], len(self.sets))
 
     def _over(self, values: Floats, *, upward: bool) -> Floats:
         """Sums over subsets (`upward`) or supersets of each of all sets: Yates' butterfly."""
@@ -193,6 +193,11 @@ class _Problem:
             else:
                 halves[:, 0] += halves[:, 1]
         return sums
+
+
+def _added(places: Indices, values: Floats, count: int) -> Floats:
+    """Values added up by place, one after the other."""
+    return np.asarray(np.bincount(places, weights=values, minlength=count), dtype=np.float64)
 
 
 def _held(seen: Sequence[frozenset[int]], sets: Sequence[frozenset[int]]) -> Held:

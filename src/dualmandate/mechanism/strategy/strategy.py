@@ -83,7 +83,7 @@ class Strategy:
     found_error: float  # of the rows as they were found, for one record added or removed
     lower_bound: float
     bound: str  # which bound, and for which class of mechanisms
-    measurements: tuple[Residuals | GroupStack, ...]
+    measurements: tuple[Residuals | GroupStack | FoundMarginals, ...]
 
     def __repr__(self) -> str:
         return cut_line(
