@@ -262,11 +262,11 @@ class Release:
         rows, noises = self._rows_of(table)
         grid = float(self._table(table).grid)
         if isinstance(rows, StrategyRows) and rows.strategy.marginals is not None:
-            found = [rows.taken(table, [number]) for number in range(len(estimates))]
-            used = np.unique(np.concatenate([own for own, _ in found]))
+            each_taken = [rows.taken(table, [number]) for number in range(len(estimates))]
+            used = np.unique(np.concatenate([own for own, _ in each_taken]))
             if len(estimates) * len(used) <= MOST_TOGETHER:
                 taken = np.zeros((len(estimates), len(used)))
-                for here, (own, shares) in zip(taken, found, strict=True):
+                for here, (own, shares) in zip(taken, each_taken, strict=True):
                     here[np.searchsorted(used, own)] = grid * shares
                 return simultaneous_of(estimates, taken, _kinds(rows)[used], noises, probability=probability)
         if rows.direct:

@@ -191,17 +191,16 @@ def optimize_strategy(
     relative = {name: value / dearest for name, value in worth.items()}
     public = public_tables(workload.domain, protection)
     wide = _wide(workload, relative, protection)
-    parts = () if wide is not None else parts_of(workload, relative, public=public)
+    measurements: tuple[Residuals | GroupStack | FoundMarginals, ...]
     if wide is not None:
-        found = [_by_marginals(wide, noise, starts)]
-    elif noise == "gaussian":
-        found = [_gaussian(part, workload.domain, protection, arrays=library) for part in parts]
+        marginals, error, lower = _by_marginals(wide, noise, starts)
+        measurements = (marginals,)
     else:
-        found = [_laplace(part, starts, library) for part in parts]
-    if noise == "laplace" and len(found) > 1:
-        found = _jointly(parts_of(workload, relative, split=False), found, starts)
+        found = _part_by_part(workload, relative, noise, protection=protection, starts=starts, arrays=library)
+        error, lower = (math.prod(each) for each in zip(*((each.error, each.lower) for each in found), strict=True))
+        measurements = tuple(each.measured for each in found)
     unit = float(dearest)
-    error, lower = (unit * math.prod(each) for each in zip(*((each.error, each.lower) for each in found), strict=True))
+    error, lower = unit * error, unit * lower
     return Strategy(
         workload,
         noise,
@@ -210,8 +209,25 @@ def optimize_strategy(
         found_error=error,
         lower_bound=protection.most_records_per_unit**2 * (lower if public else min(lower, error)),
         bound=_GAUSSIAN_BOUND if noise == "gaussian" else _LAPLACE_BOUND,
-        measurements=tuple(each.measured for each in found),
+        measurements=measurements,
     )
+
+
+def _part_by_part(
+    workload: Workload,
+    values: Mapping[str, Fraction],
+    noise: NoiseName,
+    *,
+    protection: Protection,
+    starts: int | None,
+    arrays: Arrays,
+) -> list[GaussianOptimum]:
+    """The best found for each part, or for all of them together."""
+    parts = parts_of(workload, values, public=public_tables(workload.domain, protection))
+    if noise == "gaussian":
+        return [_gaussian(part, workload.domain, protection, arrays=arrays) for part in parts]
+    found = [_laplace(part, starts, arrays) for part in parts]
+    return found if len(found) == 1 else _jointly(parts_of(workload, values, split=False), found, starts)
 
 
 def _wide(workload: Workload, values: Mapping[str, Fraction], protection: Protection) -> WorkloadBlock | None:
@@ -224,13 +240,13 @@ def _wide(workload: Workload, values: Mapping[str, Fraction], protection: Protec
     return part if part.is_symmetric else None
 
 
-def _by_marginals(part: WorkloadBlock, noise: NoiseName, starts: int | None) -> GaussianOptimum:
-    """Marginals alone: for Gaussian noise the optimum, for pure ε the best weights found."""
+def _by_marginals(part: WorkloadBlock, noise: NoiseName, starts: int | None) -> tuple[FoundMarginals, float, float]:
+    """Marginals alone, their error and its bound: for Gaussian noise the optimum, for pure ε the best weights found."""
     measured, lower = least_variance(part)
     if noise == "gaussian":
-        return GaussianOptimum(measured, lower, lower)
+        return measured, lower, lower
     weights, error, words = best_wide_marginals(part, starts)
-    return GaussianOptimum(FoundMarginals(part, weights, residual=False, words=words), error, lower)
+    return FoundMarginals(part, weights, residual=False, words=words), error, lower
 
 
 def _gaussian(part: WorkloadBlock, domain: Domain, protection: Protection, *, arrays: Arrays) -> GaussianOptimum:
