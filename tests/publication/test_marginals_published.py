@@ -13,7 +13,7 @@ import pytest
 from tests.publication.brute_force import Written
 from tests.publication.test_brute_force import published
 
-from dualmandate import load, load_release
+from dualmandate import audit, load, load_release
 from dualmandate.errors import TooLarge
 from dualmandate.mechanism import GAUSSIAN, Measurement, StrategyRows, optimize_strategy
 from dualmandate.mechanism.strategy import strategy as optimizing
@@ -267,6 +267,8 @@ def test_tables_that_were_measured_themselves_are_made_whole_too(tmp_path: Path)
     assert all(each is not None and each.min() >= 0 for each in values)
     first, second = (np.asarray(each).reshape(10, 10).sum(axis=1) for each in values)
     assert np.array_equal(first, second)
+    with pytest.raises(TooLarge, match="the audit of a release about"):
+        audit(release.folder)
     assert release.interval("two-way: x0 × x1", x0="3").standard_error == pytest.approx(
         10**0.5 * release.published("two-way: x0 × x1").standard_errors[0]
     )

@@ -126,7 +126,7 @@ class ExactStrategy:
     def count(self, counts: NDArray[Any]) -> Integers:
         """The whole numbers that are measured, before noise, for a histogram of counts; shape (rows,)."""
         if self.marginals is not None:
-            shaped = counts.reshape(self.workload.domain.shape)
+            shaped = _shaped(self.workload, counts)
             return self.count_marginals(lambda kept: shaped.sum(axis=_others(kept, shaped.ndim), dtype=np.int64))
         return self._counted(merged_counts(self.workload, [part.part for part in self.parts], counts.astype(np.int64)))
 
@@ -307,6 +307,14 @@ def part_by_part(
 
 def merged_counts(workload: Workload, parts: Sequence[WorkloadBlock], counts: NDArray[Any]) -> NDArray[Any]:
     """A histogram, dense or flattened, over merged cells in the order of the parts' attributes."""
+    values = _shaped(workload, counts).transpose([axis for part in parts for axis in part.axes])
+    for place, level in enumerate(level for part in parts for level in part.levels):
+        values = level.merge(values, place)
+    return values
+
+
+def _shaped(workload: Workload, counts: NDArray[Any]) -> NDArray[Any]:
+    """A histogram in the shape of the domain; refused where it is too large, or another one's."""
     domain = workload.domain
     affordable_estimate(domain.size)
     if counts.shape not in (domain.shape, (domain.size,)):
@@ -315,10 +323,7 @@ def merged_counts(workload: Workload, parts: Sequence[WorkloadBlock], counts: ND
             why="a histogram has one count a cell",
             instead="give the counts in the shape of the domain, or flattened in row-major order",
         )
-    values = counts.reshape(domain.shape).transpose([axis for part in parts for axis in part.axes])
-    for place, level in enumerate(level for part in parts for level in part.levels):
-        values = level.merge(values, place)
-    return values
+    return counts.reshape(domain.shape)
 
 
 def table_key(part: WorkloadBlock, table: Table) -> Key:

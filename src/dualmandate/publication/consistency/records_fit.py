@@ -2,8 +2,9 @@
 
 Tables that are counted from one file add up wherever they overlap, and nothing in them is below 0. The file is looked
 for record by record: a record takes another level of an attribute where that brings the marginals of all tables nearer
-to their estimates, Σ (count − estimate)²/variance, until next to none does. It begins with records that have the right
-numbers in each level, dealt at random by a public seed; everything it rests on was published, and it can be made again.
+to their estimates, Σ (count − estimate)²/variance, until next to none does, or the file is nearer to the estimates than
+these are to the truth: what a further pass would fit is noise. It begins with records that have the right numbers in
+each level, dealt at random by a public seed; everything it rests on was published, and it can be made again.
 
 With D = count − estimate and w = 1/variance of each marginal, a change of one level from l₀ to l costs
 2·Σ w·(D[l] − D[l₀] + 1) over the marginals of that attribute, the other levels of the record as they are.
@@ -24,7 +25,7 @@ from dualmandate.population.arrays import Floats, Indices, Integers
 
 MOST_LEVELS = 2**28  # of all records and attributes together
 MOST_WORK = 2.0e11  # numbers that are looked at: about four minutes
-MOST_SWEEPS = 8
+LEAST_SWEEPS, MOST_SWEEPS = 2, 8
 SETTLED = 5e-3  # of all levels: where fewer change in a sweep, a further one brings next to nothing
 PUBLIC_SEED = 2019  # records are dealt from it; nothing confidential comes near
 Levels = NDArray[np.uint16]
@@ -72,11 +73,14 @@ def fitted_records(sizes: Sequence[int], targets: Sequence[Target], records: int
     layout = _Layout.of(sizes, targets)
     sweeps = int(min(MOST_SWEEPS, max(1.0, MOST_WORK / max(1.0, records * _work(sizes, [t.places for t in targets])))))
     finished = records == 0
-    for _ in range(0 if finished else sweeps):
+    cells = sum(target.estimates.size for target in targets)
+    for sweep in range(0 if finished else sweeps + 1):
         errors = layout.errors(levels, sizes, targets)
-        changed = _sweep(levels, errors, *layout.arrays)
-        if changed <= SETTLED * levels.size:
-            finished = True
+        finished = sweep >= LEAST_SWEEPS and layout.misfit(errors, targets) <= cells
+        if finished or sweep == sweeps:
+            break
+        finished = _sweep(levels, errors, *layout.arrays) <= SETTLED * levels.size
+        if finished:
             break
     found = FittedRecords(levels, finished, 0.0)
     squares = [np.square(found.marginal(each.places, sizes) - each.estimates) for each in targets]
@@ -158,6 +162,15 @@ class _Layout:
             found[self.starts[number] : self.starts[number + 1]] = turned.reshape(-1)
         return found
 
+    def misfit(self, errors: Floats, targets: Sequence[Target]) -> float:
+        """Σ D²/variance over every number of the targets: their count, where D is as large as the noise."""
+        total = 0.0
+        for number, (n, axis) in enumerate(self.views):
+            if axis == 0:
+                own = errors[self.starts[number] : self.starts[number + 1]]
+                total += float(np.square(own).sum()) / targets[n].weight
+        return total
+
 
 def _turned(target: Target, axis: int) -> list[int]:
     return [*(each for each in range(len(target.places)) if each != axis), axis]
@@ -180,11 +193,11 @@ def _sweep(
     changed = 0
     costs = np.empty(sizes.max())
     rows = np.empty(len(starts), dtype=np.int64)
-    for record in range(levels.shape[1]):
-        for place in range(levels.shape[0]):
-            first, last, size = of_place[place], of_place[place + 1], sizes[place]
-            if first == last:
-                continue
+    for place in range(levels.shape[0]):  # one attribute after the other: what its levels cost stays at hand
+        first, last, size = of_place[place], of_place[place + 1], sizes[place]
+        if first == last:
+            continue
+        for record in range(levels.shape[1]):
             costs[:size] = 0.0
             whole = 0.0
             for view in range(first, last):
