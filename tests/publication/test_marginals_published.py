@@ -13,7 +13,8 @@ import pytest
 from tests.publication.brute_force import Written
 from tests.publication.test_brute_force import published
 
-from dualmandate import audit, load, load_release
+from dualmandate import load, load_release
+from dualmandate.audit import audit
 from dualmandate.errors import TooLarge
 from dualmandate.mechanism import GAUSSIAN, Measurement, StrategyRows, optimize_strategy
 from dualmandate.mechanism.strategy import strategy as optimizing

@@ -70,7 +70,7 @@ def _work(sizes: Sequence[int], sets: Sequence[Sequence[int]]) -> float:
 def fitted_records(sizes: Sequence[int], targets: Sequence[Target], records: int) -> FittedRecords:
     """The file of so many records that is found; deterministic."""
     levels = _dealt(sizes, targets, records)
-    layout = _Layout.of(sizes, targets)
+    layout = MarginalViews.of(sizes, targets)
     sweeps = int(min(MOST_SWEEPS, max(1.0, MOST_WORK / max(1.0, records * _work(sizes, [t.places for t in targets])))))
     finished = records == 0
     cells = sum(target.estimates.size for target in targets)
@@ -114,7 +114,7 @@ def _whole(numbers: Floats) -> Integers:
 
 
 @dataclass(frozen=True, eq=False)
-class _Layout:
+class MarginalViews:
     """Where the errors of each marginal stand, once for each of its attributes, whose levels are then side by side.
 
     A view is one marginal, arranged for one of its attributes: `starts` is its first number, and the other attributes
@@ -126,7 +126,7 @@ class _Layout:
     starts: Indices
 
     @classmethod
-    def of(cls, sizes: Sequence[int], targets: Sequence[Target]) -> _Layout:
+    def of(cls, sizes: Sequence[int], targets: Sequence[Target]) -> MarginalViews:
         views = sorted(
             ((n, axis) for n, target in enumerate(targets) for axis in range(len(target.places))),
             key=lambda view: (targets[view[0]].places[view[1]], view),
