@@ -43,15 +43,27 @@ value_of_accuracy = {{ value = 1, unit = "USD per person^2", source = "drawn" }}
 """
 
 
-def planned(folder: Path, tables: list[tuple[str, ...]], strategy: str = "") -> Plan:
+TOGETHER = 'strategy = "optimized"\nmeasured = [["a0 a1", "a1 a2", "selected"]]'
+SELECTED = """
+[[workload]]
+name = "selected"
+by = ["a1"]
+where = { a0 = ["v1"] }
+value_of_accuracy = { value = 1, unit = "USD per person^2", source = "drawn" }
+"""
+
+
+def planned(folder: Path, tables: list[tuple[str, ...]], strategy: str = "", besides: str = "") -> Plan:
     attributes = "\n".join(f"attributes.{name} = [{LEVELS}]" for name in ATTRIBUTES)
-    asked = "".join(TABLE.format(name=" ".join(by), by=", ".join(f'"{name}"' for name in by)) for by in tables)
+    asked = (
+        "".join(TABLE.format(name=" ".join(by), by=", ".join(f'"{name}"' for name in by)) for by in tables) + besides
+    )
     (folder / "program.toml").write_text(HEAD + attributes + asked + TAIL.replace("STRATEGY", strategy))
     return load(folder).plan()
 
 
 def test_tables_are_measured_where_a_strategy_could_not_be_published(tmp_path: Path) -> None:
-    plan = planned(tmp_path, [*combinations(ATTRIBUTES[:4], 2)])
+    plan = planned(tmp_path, [*combinations(ATTRIBUTES[:4], 2)], besides=SELECTED)
     assert plan.program.domain.size == 8**10 > LARGEST_DENSE_HISTOGRAM
     assert plan.technology.strategy == "workload"
     release_spec_of_plan(plan).check()
@@ -62,9 +74,17 @@ def test_tables_are_measured_where_a_strategy_could_not_be_published(tmp_path: P
 
 def test_a_stated_strategy_that_cannot_be_published_is_refused_at_its_place(tmp_path: Path) -> None:
     with pytest.raises(TooLarge, match=r"a release would have to hold 1\.07e\+09 cells") as caught:
-        planned(tmp_path, [("a0", "a1"), ("a1", "a2")], 'strategy = "optimized"')
+        planned(tmp_path, [("a0", "a1"), ("a1", "a2")], TOGETHER, SELECTED)
     assert caught.value.where is not None
     assert (caught.value.where.key, "fewer" in str(caught.value.instead)) == ("mechanism.strategy", True)
+
+
+def test_marginals_are_published_by_their_strategy(tmp_path: Path) -> None:
+    plan = planned(tmp_path, [*combinations(ATTRIBUTES[:4], 2)], 'strategy = "optimized"')
+    assert plan.program.domain.size > LARGEST_DENSE_HISTOGRAM
+    order = release_spec_of_plan(plan)
+    order.check()
+    assert order.marginals is not None
 
 
 def test_a_study_of_any_size_is_compared(tmp_path: Path) -> None:

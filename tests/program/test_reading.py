@@ -14,7 +14,7 @@ from dualmandate.program.reading import read_keys
 
 
 def keys(path: Path) -> Any:
-    return read_keys(read_document(path))
+    return read_keys(read_document(path))[1]
 
 
 def refusal(path: Path) -> Refusal:

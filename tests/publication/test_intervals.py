@@ -202,7 +202,7 @@ def test_sums_without_an_end_are_simulated(monkeypatch: pytest.MonkeyPatch) -> N
     noises = noises_of(exact, Fraction(1))
     computed = interval_of(7.0, weights[0], kinds, noises)
     monkeypatch.setattr(intervals, "BEYOND", 1.0)
-    intervals._known_reach.cache_clear()
+    intervals._known_reaches.cache_clear()
     found = interval_of(7.0, weights[0], kinds, noises)
     assert found.method == "131,072 draws from a public key"
     assert 0 < found.simulation_error < 1e-3
@@ -328,7 +328,7 @@ class TestExactlyWhichNumber:
 
     def test_a_simulated_interval_ends_at_its_order_statistic(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(intervals, "BEYOND", 0.0)
-        intervals._known_reach.cache_clear()
+        intervals._known_reaches.cache_clear()
         drawn = np.random.default_rng(3).permutation(np.arange(DRAWS, dtype=np.float64) + 1)
         monkeypatch.setattr(intervals, "public_errors", lambda *given: iter([drawn[:, None]]))
         weights = 1 + np.random.default_rng(1).random(100)
@@ -337,7 +337,7 @@ class TestExactlyWhichNumber:
         assert place is not None
         assert found.upper == pytest.approx(place, rel=1e-8)
         assert found.probability == place / DRAWS
-        intervals._known_reach.cache_clear()
+        intervals._known_reaches.cache_clear()
 
     def test_simulated_intervals_of_a_table_end_there_too(self, monkeypatch: pytest.MonkeyPatch) -> None:
         drawn = np.random.default_rng(3).permutation(np.arange(DRAWS, dtype=np.float64) + 1)

@@ -77,7 +77,7 @@ def _program(saved: SavedPlan, file: Path) -> Program:
     if found is not None:
         return load(found.document.path)
     document = Document(file.parent / PROGRAM_FILE, stated_content(saved.document["exact"]["program"]), {})
-    return stated(document, read_keys(document))
+    return stated(*read_keys(document))
 
 
 def first_difference(one: object, other: object, key: str = "") -> str | None:

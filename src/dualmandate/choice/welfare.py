@@ -25,7 +25,7 @@ from dualmandate.frontier.participation import ParticipationResponse
 from dualmandate.mechanism import Measure
 from dualmandate.mechanism.mechanism import power_of
 from dualmandate.population import Calibrated, PrivacyMeasure, Units
-from dualmandate.population.arguments import checked_call, checked_class, expected
+from dualmandate.population.arguments import checked_call, checked_class, expected, named_twice
 from dualmandate.population.currency import DEFAULT
 from dualmandate.population.shown import one_line
 from dualmandate.population.wording import number
@@ -561,7 +561,7 @@ class SocialWelfare(CostPart):
                 instead="state at least one group and the value of at least one table",
             )
         for words, names in (("group", [g.name for g in self.groups]), ("table", [t.table for t in self.table_values])):
-            twice = next((name for name in names if names.count(name) > 1), None)
+            twice = named_twice(names)
             if twice is not None:
                 raise InvalidPreferences(
                     f"the {words} '{twice}' is stated twice", why="it would count double", instead="state it once"

@@ -211,8 +211,8 @@ def scale_bound(
     freely, power = protection.neighbors is Neighbors.ADD_OR_REMOVE, loss_power(law.privacy_measure)
     amounts = amount_steps(workload) if law.needs_whole_numbers and freely and not any_rows else {}
     found = least_error(workload, {table.name: worth[table.name] for table in workload.tables}, protection)
-    alone = [(worth[table.name], _alone(table, amounts)) for table in workload.tables]
-    alone = alone if power == 1 and freely and not workload.domain.structural_zeros else []
+    by_queries = power == 1 and freely and not workload.domain.structural_zeros
+    alone = [(worth[table.name], _alone(table, amounts)) for table in workload.tables] if by_queries else []
     per_record = 1.0 / protection.most_records_per_unit**power
     per_step = min(1.0, 2.0 / min(amounts.values(), default=1)) ** power
 
@@ -239,7 +239,7 @@ def _alone(table: Table, amounts: Collection[int]) -> tuple[float, float, float]
     for axis, factor in enumerate(table.factors):
         if axis in amounts and isinstance(factor, Row) and ends == (1.0, 1.0):
             ends = float(factor.values.min()), float(factor.values.max())
-        else:
+        elif not isinstance(factor, Total):  # of which one row counts every level once
             largest = _row_extremes(factor)[0]
             weight *= float(largest @ largest)
     return weight, *ends

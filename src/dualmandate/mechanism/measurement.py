@@ -129,11 +129,17 @@ class Measurement:
         """E[error²] of each query of a table; for an exact loss, that of the exact noise."""
         answers = self._answers(table)
         if isinstance(loss, Fraction) and self.law.publishable:
-            pairs = zip(self.rows.steps, self.noises(loss), strict=True)
-            exact = {step: float(step) ** 2 * noise.distribution().variance for step, noise in pairs}
-            return answers.variances(exact.__getitem__)
+            if loss not in self._exact_variances:
+                pairs = zip(self.rows.steps, self.noises(loss), strict=True)
+                found = {step: float(step) ** 2 * noise.distribution().variance for step, noise in pairs}
+                self._exact_variances[loss] = found
+            return answers.variances(self._exact_variances[loss].__getitem__)
         unit = self.unit_loss(float(loss))
         return answers.variances(lambda step: on_lattice(self.law, step).variance(unit))
+
+    @cached_property
+    def _exact_variances(self) -> dict[Fraction, dict[Fraction, float]]:
+        return {}  # of a weighted row of each weight, by the loss
 
     def table_errors(self, loss: float, measure: NamedMeasure = "squared") -> dict[str, float]:
         unit = self.unit_loss(loss)

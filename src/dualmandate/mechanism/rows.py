@@ -54,6 +54,7 @@ LARGEST_PAIRS = 2**27  # So many entries are looked at, at most, to compare all 
 _CLOSE = 1e-9  # Columns whose norm comes this near to the largest, in floats, are compared exactly.
 REPRESENTATIVES = 7  # So many queries of a table, from the least to the most noisy, are worked out by themselves.
 LARGEST_WRITTEN_OUT = 2**22  # A reconstruction of at most so many numbers is written out to simulate releases.
+SAME_SHARE = 12  # decimal digits, to which two answers take the same of the noise
 LEADING = 24  # The noise of so many rows of a query, by the variance they bring, is taken as it is.
 LUMPED = 12  # So many equal draws stand for all other rows.
 NEARLY_NORMAL = 0.2  # Below this excess kurtosis an error is as good as normal, but for a correction.
@@ -547,23 +548,54 @@ class StrategyRows:
             tables = [self.strategy.query_rows(each.name, range(each.query_count)) for each in self.workload.tables]
             return np.asarray(noise @ np.concatenate(tables).T)
         nothing = np.zeros(self.workload.domain.shape)
-        return np.array([self.strategy.reconstruct(each / self._row_weights, like=nothing) for each in noise])
+        weights = self.strategy.row_weights
+        return np.array([self.strategy.reconstruct(each / weights, like=nothing) for each in noise])
 
     def weights(self, table: str, numbers: Sequence[int]) -> Floats:
-        shape = self.workload.table(table).shape
-        places = np.unravel_index(np.asarray(numbers, dtype=np.intp), shape)
-        shares = [np.isin(np.arange(size), each).astype(np.float64) for size, each in zip(shape, places, strict=True)]
-        if math.prod(int(each.sum()) for each in shares) == len(numbers):  # a product of rows of the factors
-            return np.asarray(self._row_weights * self.strategy.combined(table, shares))
-        return np.asarray(self._row_weights * self.strategy.query_rows(table, list(numbers)).sum(axis=0))
+        rows, shares = self.strategy.taken(table, numbers)
+        return _spread_out(rows, shares, self.size)
+
+    def taken(self, table: str, numbers: Sequence[int]) -> tuple[Indices, Floats]:
+        """The same of the rows that it takes anything of: which, and how much."""
+        return self.strategy.taken(table, numbers)
+
+    @cached_property
+    def laws(self) -> dict[tuple[float, ...], dict[bytes, RememberedError]]:
+        """The errors that were worked out, by the variances of the noise and by what an answer takes of it."""
+        return {}
 
     @cached_property
     def _kinds(self) -> Indices:
         return self.strategy.kinds()
 
+
+@dataclass(frozen=True, eq=False)
+class RememberedError:
+    """The error of an answer, each number of it worked out once."""
+
+    error: Combination | NearlyNormal
+
     @cached_property
-    def _row_weights(self) -> Floats:
-        return np.array([float(step) for step in self.steps])[self._kinds]
+    def mean_absolute(self) -> float:
+        return self.error.mean_absolute
+
+    def reach(self, tail: float) -> float:
+        return self._once("reach", tail)
+
+    def crossing(self, tail: float) -> float:
+        return self._once("crossing", tail)
+
+    def smooth_tail(self, distance: float) -> float:
+        return self._once("smooth_tail", distance)
+
+    @cached_property
+    def _known(self) -> dict[tuple[str, float], float]:
+        return {}
+
+    def _once(self, what: str, at: float) -> float:
+        if (what, at) not in self._known:
+            self._known[what, at] = float(getattr(self.error, what)(at))
+        return self._known[what, at]
 
 
 @dataclass(frozen=True, eq=False)
@@ -600,7 +632,7 @@ class StrategyAnswers:
     def widest(self, noises: Sequence[Distribution], tail: float) -> float:
         return float(self._scaled(noises, lambda error: error.crossing(tail), least=True).max())
 
-    def _scaled(self, noises: Sequence[Distribution], of: Callable[[Error], float], *, least: bool) -> Floats:
+    def _scaled(self, noises: Sequence[Distribution], of: Callable[[RememberedError], float], *, least: bool) -> Floats:
         """A number that grows with the error's spread, for each query: its standard deviation times a ratio.
 
         The ratio is worked out for some queries, and between them interpolated, or (`least`) the largest of all.
@@ -611,15 +643,32 @@ class StrategyAnswers:
             return np.asarray(spreads * ratios.max())
         return np.asarray(spreads * np.interp(spreads, spreads[chosen], ratios))
 
-    def _found(self, noises: Sequence[Distribution], of: Callable[[Error], float]) -> tuple[Floats, Indices, Floats]:
+    def _found(
+        self, noises: Sequence[Distribution], of: Callable[[RememberedError], float]
+    ) -> tuple[Floats, Indices, Floats]:
         """The standard deviation of each error, some queries of increasing ones, and a number worked out for these."""
         by_step = {step: noise.variance for step, noise in zip(self.rows.steps, noises, strict=True)}
         spreads = np.sqrt(self.variances(by_step.__getitem__))
         chosen = _representatives(spreads)
-        shares = np.abs(self.rows.strategy.query_rows(self.table, chosen.tolist()))
         kinds, excesses = self.rows.kinds(), [_excess(noise) for noise in noises]
-        found = [of(error_of_shares(each, kinds, noises, excesses)) for each in shares]
+        found, laws = [], self.rows.laws.setdefault(tuple(noise.variance for noise in noises), {})
+        for number in chosen.tolist():
+            rows, shares = self.rows.taken(self.table, [number])
+            sizes = np.abs(shares) / self.rows.strategy.row_weights[rows]
+            order = np.lexsort((sizes, kinds[rows]))
+            law = np.round(sizes[order], SAME_SHARE).tobytes() + kinds[rows][order].tobytes()
+            if law not in laws:  # numbers of many tables have errors of one law
+                laws[law] = RememberedError(error_of_shares(sizes, kinds[rows], noises, excesses))
+            found.append(of(laws[law]))
         return spreads, chosen, np.array(found)
+
+
+def _spread_out(rows: Indices, shares: Floats, size: int) -> Floats:
+    if len(shares) == size:
+        return shares
+    found = np.zeros(size)
+    found[rows] = shares
+    return found
 
 
 def error_of_shares(

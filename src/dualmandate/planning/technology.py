@@ -38,6 +38,7 @@ from dualmandate.mechanism.technologies import CELLS, NOISE_LAWS, OPTIMIZED, TAB
 from dualmandate.planning.published_errors import as_published
 from dualmandate.planning.study import is_study, may_be_used
 from dualmandate.population import Neighbors, PrivacyLoss, PrivacyMeasure, Protection
+from dualmandate.population.arguments import named_twice
 from dualmandate.population.loss import rho_at
 from dualmandate.population.shown import one_line
 from dualmandate.population.wording import number
@@ -63,6 +64,7 @@ NAMED_AFTER_PEOPLE = ("laplace", "gaussian")
 ROUNDED_UP = 1e-4  # relative, of the loss that makes a table fit for use, so that rounding a share leaves it fit
 SHARE_DIGITS = 7  # decimal digits, after the first of the whole loss, to which a share of it is rounded down
 MOST_APART = 12  # Of more tables, a strategy for each apart is looked for only where as few have queries that overlap.
+MOST_SPLIT = 512  # Of more groups, a measurement for each is not looked for where nobody asked for it.
 WORTHWHILE = 1e-3  # share of what errors cost that a strategy must save to be measured instead of the tables
 Kind = tuple[str, str, str]  # of technology: noise, what is measured, and what shares a measurement
 
@@ -160,7 +162,10 @@ class TechnologyBuilder:
 
     @cached_property
     def groupings(self) -> tuple[str, ...]:
-        """What may share a measurement, the simplest first: all ways that the program leaves open."""
+        """What may share a measurement, the simplest first: all ways that the program leaves open.
+
+        Of very many tables, each apart is looked for only where the program asks for it.
+        """
         measured, count = self.table.measured, len(self.workload.tables)
         if not isinstance(measured, str):
             return (STATED,)
@@ -170,7 +175,7 @@ class TechnologyBuilder:
             return (TOGETHER,)
         most = len(self.groups(APART))
         some = (grouping for grouping in (BY_UNIT, BY_CELLS) if 1 < len(self.groups(grouping)) < most)
-        return (TOGETHER, *some, *([APART] if most > 1 else []))
+        return (TOGETHER, *some, *([APART] if 1 < most <= MOST_SPLIT else []))
 
     def strategies(self, measured: str) -> tuple[str, ...]:
         """What may be measured, group by group, the simplest first.
@@ -206,7 +211,7 @@ class TechnologyBuilder:
         stated = self.table.measured if measured == STATED else ()
         groups = [list(group) for group in stated] or self._with_others([*found.values()])
         names = [" + ".join(group) for group in groups] if len(groups) > 1 else [ALL_TABLES]
-        twice = next((name for name in names if names.count(name) > 1), None)
+        twice = named_twice(names)
         if twice is not None:
             raise InvalidWorkload(
                 f"two groups of tables are called '{twice}'",

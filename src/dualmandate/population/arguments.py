@@ -18,6 +18,16 @@ T = TypeVar("T")
 Taken = ParamSpec("Taken")
 
 
+def named_twice(names: Iterable[str]) -> str | None:
+    """The first name that stands among some names a second time."""
+    seen = set[str]()
+    for name in names:
+        if name in seen:
+            return name
+        seen.add(name)
+    return None
+
+
 def expected(value: object, kind: type[T] | tuple[type[Any], ...], *, what: str, instead: str) -> T | Any:
     """The value, where it is of the kind that is meant; refused otherwise. `what` is meant, in words: "a plan"."""
     if isinstance(value, kind):

@@ -59,17 +59,27 @@ class Document:
     lines: dict[KeyPath, int]
     included: Document | None = None  # a file that it refers to, with keys of its own
     text: bytes | None = None  # of a program that stands in no file
+    origins: tuple[int, ...] = ()  # the entry of the file that each table comes from, where one stands for many
 
     __repr__ = one_line
 
     def place(self, key: KeyPath) -> Place:
         """Where a key stands; for a key that is not there, the line of the nearest table that should hold it."""
+        return self._place(self.typed(key))
+
+    def _place(self, key: KeyPath) -> Place:
         known = self.nearest(key)
         if self.included is not None and len(self.included.nearest(key)) > len(known):
             return self.included.place(key)
         if self.text is not None:
             return Place(key=dotted(key) or None)
         return Place(file=str(self.path), line=self.lines.get(known, 1), key=dotted(key) or None)
+
+    def typed(self, key: KeyPath) -> KeyPath:
+        """A key as it stands in the file: one entry of it may stand for many tables."""
+        if self.origins and key[:1] == ("workload",) and len(key) > 1 and isinstance(key[1], int):
+            return ("workload", self.origins[key[1]], *key[2:])
+        return key
 
     def nearest(self, key: KeyPath) -> KeyPath:
         """The longest beginning of a key path that stands in the file."""
@@ -86,14 +96,14 @@ class Document:
         except Refusal as refusal:
             own = refusal.where.key if refusal.where is not None and refusal.where.line is None else None
             lines = [*self.lines, *(self.included.lines if self.included is not None else ())]
-            named = next((path for path in lines if own is not None and dotted(path) == own), key)
+            named = next((path for path in lines if own is not None and dotted(path) == own), self.typed(key))
             # `from None`: a refusal explains itself, and nobody should read how it travelled.
-            raise refusal.at(self.place(named)) from None
+            raise refusal.at(self._place(named)) from None
 
     def value(self, key: KeyPath) -> object:
         """What the file says at a key; None where it says nothing."""
         found: object = self.content
-        for part in key:
+        for part in self.typed(key):
             try:
                 found = found[part]  # type: ignore[index]
             except (KeyError, IndexError, TypeError):

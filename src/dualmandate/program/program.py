@@ -118,8 +118,7 @@ class ProgramFile:
 def read_stated(path: str | Path | Mapping[str, object]) -> tuple[Document, ProgramKeys]:
     """A program file, or a dictionary with its keys, and these keys, before anything is made of them."""
     stated = document_of_mapping(path) if isinstance(path, Mapping) else read_document(path)
-    document = with_preferences(stated)
-    return document, read_keys(document)
+    return read_keys(with_preferences(stated))
 
 
 def read_program(path: str | Path, bounds: Mapping[str, Fraction] = NO_BOUNDS) -> ProgramFile:

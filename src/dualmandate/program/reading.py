@@ -22,6 +22,8 @@ from dualmandate.errors import (
     UnknownKey,
     did_you_mean,
 )
+from dualmandate.population.arguments import named_twice
+from dualmandate.program.every import with_every_table
 from dualmandate.program.file import Document, KeyPath, dotted
 from dualmandate.program.schema import ProgramKeys
 
@@ -39,9 +41,9 @@ LOSSES = frozenset({"epsilon", "eps", "rho", "delta", "privacy_loss", "privacy_b
 MOST_TOLD = 3  # So many things that wait behind the first one are told.
 
 
-def read_keys(document: Document) -> ProgramKeys:
-    """The keys of a program file, each of the kind that is meant and each name used once."""
-    file = validated(document, ProgramKeys, "program")
+def read_keys(document: Document) -> tuple[Document, ProgramKeys]:
+    """The keys of a program file, each of the kind that is meant and each name used once; tables written out."""
+    document, file = with_every_table(document, validated(document, ProgramKeys, "program"))
     if not file.workload:
         raise InvalidWorkload(
             "the workload is empty",
@@ -55,7 +57,7 @@ def read_keys(document: Document) -> ProgramKeys:
     check_unique([invariant.name for invariant in file.invariants], "invariants", document, ("invariants",))
     _check_measured(file, document)
     _check_shares(file, document)
-    return file
+    return document, file
 
 
 def validated(document: Document, root: type[Model], kind: str) -> Model:
@@ -68,8 +70,11 @@ def validated(document: Document, root: type[Model], kind: str) -> Model:
 
 def check_unique(names: Sequence[str], what: str, document: Document, key: KeyPath) -> None:
     """Refuse two things of one name among those listed at a key."""
+    seen = set[str]()
     for position, name in enumerate(names):
-        if name in names[:position]:
+        if name not in seen:
+            seen.add(name)
+        else:
             raise InvalidValue(
                 f"two {what} are called '{name}'",
                 why=f"{what} are known by their names",
@@ -85,7 +90,7 @@ def _check_measured(file: ProgramKeys, document: Document) -> None:
     tables = [table.name for table in file.workload]
     named = [name for group in file.mechanism.measured for name in group]
     unknown = next((name for name in named if name not in tables), None)
-    twice = next((name for name in named if named.count(name) > 1), None)
+    twice = named_twice(named)
     absent = next((name for name in tables if name not in named), None)
     if unknown is not None:
         what, instead = f"there is no table '{unknown}' to measure", did_you_mean(unknown, tables, "")

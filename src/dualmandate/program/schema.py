@@ -951,6 +951,10 @@ class WorkloadTable(KeyTable):
     """A published table is known by its name."""
     by: Several[Text] = ()
     """Attributes or groupings, one number for each combination; none for a grand total."""
+    every: Count | None = None
+    """Not one table but many: one by every so many of the names in `by`, or of all attributes where `by` is left out.
+    every = 2 asks for all two-way tables. Each is named after this entry and its attributes; what else the entry says,
+    its value too, holds for each of them."""
     where: dict[str, Levels] = {}
     """Levels that records must have to be counted."""
     weights: dict[str, dict[str, QueryWeight]] = {}

@@ -361,14 +361,19 @@ def error_of(weights: Floats, kinds: Integers, noises: Sequence[Noise]) -> Combi
 
 def reach_of_draws(draws: tuple[Draws, ...], tail: float) -> Reach | None:
     """How far their sum goes; worked out once for numbers whose errors have the same law, as those of a table often."""
+    return reaches_of_draws(draws, (tail,))[0]
+
+
+def reaches_of_draws(draws: tuple[Draws, ...], tails: tuple[float, ...]) -> Sequence[Reach | None]:
+    """The same for several tails."""
     if sum(len(distinct) for _, distinct, _ in draws) > LONGEST_REMEMBERED:
-        return reach_of(combined(draws), tail)
-    return _known_reach(draws, tail)
+        return reaches_of(combined(draws), tails)
+    return _known_reaches(draws, tails)
 
 
 @lru_cache(maxsize=2**9)
-def _known_reach(draws: tuple[Draws, ...], tail: float) -> Reach | None:
-    return reach_of(combined(draws), tail)
+def _known_reaches(draws: tuple[Draws, ...], tails: tuple[float, ...]) -> tuple[Reach | None, ...]:
+    return tuple(reaches_of(combined(draws), tails))
 
 
 def draws_of(weights: Floats, kinds: Integers, noises: Sequence[Noise]) -> tuple[Draws, ...]:
@@ -558,7 +563,7 @@ def half_widths(errors: Floats, law: Law, tails: Sequence[float], *, most: int =
 
 def outward(draws: tuple[Draws, ...], tails: Sequence[float]) -> list[float]:
     """How far the sum of some draws goes, at each tail; bounds are moved outward as those of a single number are."""
-    return [_outward(reach) for reach in reaches_of(combined(draws), tails)]
+    return [_outward(reach) for reach in reaches_of_draws(draws, tuple(tails))]
 
 
 def _outward(reach: Reach | None) -> float:

@@ -17,12 +17,14 @@ from numpy.typing import NDArray
 from dualmandate.mechanism.noise import SAMPLER_VERSION, NoiseKey, subkey
 from dualmandate.population import Confidential, Histogram
 from dualmandate.population.arrays import Floats, Integers
+from dualmandate.publication.marginal_counts import MarginalCounts
 from dualmandate.publication.release_spec import Group, ReleaseSpec
 from dualmandate.publication.tabulating import SparseHistogram, Tabulated, add_counts
 from dualmandate.publication.writing import NoisyRows, PublishedTable
 from dualmandate.workload import Table
 
 FINGERPRINT_VERSION = b"histogram/1"
+MARGINALS_VERSION = b"marginals/1"
 BLOCK = 2**23  # rows that are sorted by their kind at once
 Numbers = NDArray[np.integer[Any]]
 
@@ -33,8 +35,11 @@ def tabulation_key(secret: Confidential[bytes]) -> bytes:
 
 
 def fingerprint(order: ReleaseSpec, tabulated: Confidential[Tabulated], secret: Confidential[bytes]) -> str:
-    """HMAC-SHA-256 of the exact histogram, of the plan and of the versions, under the release's secret: 64 digits."""
-    cells, counts = _occupied(tabulated.open_for("binding a release to its data").histogram)
+    """HMAC-SHA-256 of the exact counts, of the plan and of the versions, under the release's secret: 64 digits."""
+    histogram = tabulated.open_for("binding a release to its data").histogram
+    if isinstance(histogram, MarginalCounts):
+        return _fingerprint_of_marginals(order, histogram, secret)
+    cells, counts = _occupied(histogram)
     return fingerprint_of(order, secret, occupied=len(cells), cells=(cells,), counts=(counts,))
 
 
@@ -50,15 +55,29 @@ def fingerprint_of(
 
     It is the same for every way to cut it into pieces.
     """
-    content = hmac.new(secret.open_for("binding a release to its data"), digestmod=sha256)
-    versions = FINGERPRINT_VERSION, str(SAMPLER_VERSION).encode(), order.plan_digest.encode()
-    for piece in (*versions, str(order.domain.shape).encode()):
-        content.update(len(piece).to_bytes(8, "little") + piece)
+    content = _begun(order, secret, FINGERPRINT_VERSION)
     for pieces in (cells, counts):
         content.update(occupied.to_bytes(8, "little"))
         for numbers in pieces:
             content.update(numbers.astype("<i8", copy=False).tobytes())
     return content.hexdigest()
+
+
+def _fingerprint_of_marginals(order: ReleaseSpec, counted: MarginalCounts, secret: Confidential[bytes]) -> str:
+    """The same where marginals were counted: which ones, and all that they count."""
+    content = _begun(order, secret, MARGINALS_VERSION)
+    sets = str([list(axes) for axes in counted.sets]).encode()
+    for piece in (sets, counted.total.to_bytes(8, "little"), counted.counts.astype("<i8", copy=False).tobytes()):
+        content.update(len(piece).to_bytes(8, "little") + piece)
+    return content.hexdigest()
+
+
+def _begun(order: ReleaseSpec, secret: Confidential[bytes], version: bytes) -> hmac.HMAC:
+    content = hmac.new(secret.open_for("binding a release to its data"), digestmod=sha256)
+    versions = version, str(SAMPLER_VERSION).encode(), order.plan_digest.encode()
+    for piece in (*versions, str(order.domain.shape).encode()):
+        content.update(len(piece).to_bytes(8, "little") + piece)
+    return content
 
 
 def _occupied(histogram: Histogram | SparseHistogram) -> tuple[NDArray[np.integer[Any]], Integers]:
@@ -77,12 +96,22 @@ def measure(
     for group in order.groups:
         values = _noise(order, group, secret, mac=mac)  # all of it, before the counts are looked at
         counts = _counts(order, tabulated, "measuring")
-        if isinstance(counts, SparseHistogram):
+        if isinstance(counts, MarginalCounts):
+            np.add(values, _rows_of(group, counts), out=values)
+        elif isinstance(counts, SparseHistogram):
             assert group.rows.counted is not None
             add_counts(group.rows.counted, counts, values)
         else:
             np.add(values, group.rows.count(counts), out=values)
         yield NoisyRows(group.name, group.noises, group.rows.kinds().astype(np.int64, copy=False), values)
+
+
+def _rows_of(group: Group, counts: MarginalCounts) -> Integers:
+    """The whole numbers of a group from marginals."""
+    if group.rows.strategy is not None:
+        return group.rows.strategy.count_marginals(counts.marginal)
+    assert group.rows.counted is not None
+    return np.concatenate([counts.table(table) for table in group.rows.counted])
 
 
 def noise_key(order: ReleaseSpec, group: Group, kind: int, secret: Confidential[bytes], *, mac: str) -> NoiseKey:
@@ -115,6 +144,8 @@ def exact_totals(order: ReleaseSpec, tabulated: Confidential[Tabulated]) -> Inte
     if order.public is None:
         return None
     counts = _counts(order, tabulated, "publishing exact totals")
+    if isinstance(counts, MarginalCounts):
+        return np.concatenate([counts.table(table) for table in order.public.tables])
     if not isinstance(counts, SparseHistogram):
         return np.asarray(order.public.answers(counts), dtype=np.int64)
     totals = np.zeros(order.public.query_count, dtype=np.int64)
@@ -122,9 +153,13 @@ def exact_totals(order: ReleaseSpec, tabulated: Confidential[Tabulated]) -> Inte
     return totals
 
 
-def _counts(order: ReleaseSpec, tabulated: Confidential[Tabulated], purpose: str) -> Integers | SparseHistogram:
-    """The counts of all cells, or of those with records where these are enough."""
+def _counts(
+    order: ReleaseSpec, tabulated: Confidential[Tabulated], purpose: str
+) -> Integers | SparseHistogram | MarginalCounts:
+    """The counts of all cells, of those with records, or of marginals, where these are enough."""
     histogram = tabulated.open_for(purpose).histogram
+    if isinstance(histogram, MarginalCounts):
+        return histogram
     if not isinstance(histogram, SparseHistogram):
         return histogram.counts
     return histogram if order.sparse else histogram.dense().counts

@@ -195,7 +195,7 @@ def nest_together(order: ReleaseSpec) -> NestedTables | None:
     All tables may nest by any attribute, those with a hierarchy first. Most of them nest by one with a hierarchy, or,
     where no histogram could be fitted, by any.
     """
-    tables = _plain_tables(order)
+    tables = _plain_tables(order) if order.marginals is None else None
     if tables is None:
         return None
     large, named = order.domain.size > LARGEST_FITTED, {each.attribute for each in order.domain.hierarchies}

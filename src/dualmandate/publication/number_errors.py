@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from dualmandate.errors import TooLarge
-from dualmandate.mechanism import Noise, Rows
+from dualmandate.mechanism import Noise, Rows, StrategyRows
 from dualmandate.population.arrays import Floats, Integers
 from dualmandate.publication.intervals import (
     MOST_LAWS,
@@ -45,6 +45,9 @@ class NumberErrors:
         counted = self.rows.counted(self.table.name, numbers) if isinstance(self.rows, NestWeights) else None
         if counted is not None:
             return draws_counted([(noise, grid * sizes, times) for noise, sizes, times in counted])
+        if isinstance(self.rows, StrategyRows):
+            taken, shares = self.rows.taken(self.table.name, numbers)
+            return draws_of(grid * shares, self._kinds[taken], self.noises)
         return draws_of(grid * self.rows.weights(self.table.name, numbers), self._kinds, self.noises)
 
     def spreads(self, sums: Integers, known: Floats | None = None) -> Floats:

@@ -8,6 +8,7 @@ confidential data it would be a release of its own.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -18,12 +19,16 @@ from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidRequest, NoConsistentTables
 from dualmandate.mechanism import Distribution
+from dualmandate.mechanism.strategy.marginal_rows import IntegerMarginals, Places
+from dualmandate.mechanism.strategy.workload_blocks import parts_of
 from dualmandate.population.arrays import Booleans, Floats, Integers
 from dualmandate.publication.consistency.crossing import CrossedEstimates, Strata
 from dualmandate.publication.consistency.estimates import Pair, TreeEstimates, count_across, estimate
 from dualmandate.publication.consistency.histogram_fit import MOST_STEPS, FittedHistogram, fitted_histogram
 from dualmandate.publication.consistency.partitions import PartitionChain, Tree
+from dualmandate.publication.consistency.records_fit import FittedRecords, Target, fitted_records, is_affordable
 from dualmandate.publication.consistency.top_down_rounding import CountConstraints, top_down
+from dualmandate.publication.marginal_counts import asked_axes
 from dualmandate.publication.measuring import by_table, estimated, published
 from dualmandate.publication.nested_tables import (
     LARGEST_FITTED,
@@ -35,7 +40,7 @@ from dualmandate.publication.nested_tables import (
 )
 from dualmandate.publication.release_spec import Group, ReleaseSpec, known_histogram
 from dualmandate.publication.writing import NoisyRows, PublishedTable
-from dualmandate.workload import Table, Workload
+from dualmandate.workload import Identity, Table, Total, Workload
 
 MOST_SIMULATED = 30_000  # At most so many numbers, and cells, are simulated to see what making them whole does.
 MOST_FITTED = 2**30  # Fits of more cells are simulated where all of them together look at no more: about a minute.
@@ -70,6 +75,23 @@ TOO_LARGE = (
     "The tables were not made consistent: {cells:.3g} cells are more than one file of whole records is fitted to."
 )
 
+RECORDS = (
+    "The tables in whole numbers are those of one file of {records:,} whole records, which was fitted to the estimates "
+    "level by level: nothing is below 0, and all tables add up exactly. Its numbers are {distance} from the estimates, "
+    "root mean squared."
+)
+UNFINISHED_RECORDS = (
+    RECORDS
+    + " The fit was ended before it came to what is nearest: other whole numbers may lie nearer to the estimates."
+)
+TOO_MANY_RECORDS = (
+    "The tables were not made consistent: a file of {records:,} records of as many attributes is not fitted to them."
+)
+NO_RECORDS = (
+    "The tables were not made consistent: records are fitted to tables that are measured together as marginals, and "
+    "some of these are not."
+)
+
 T = TypeVar("T")
 Reaches = Mapping[int, Integers]  # by per cent: how far the error of each number of a table goes, row-major
 Errors = Callable[[int, range, int], Floats]  # of a level of the tree, some nodes, and one of the chain
@@ -99,6 +121,8 @@ def post_process(order: ReleaseSpec, *, measured: Sequence[NoisyRows], totals: I
         with suppress(NoConsistentTables):
             return _nested(order, nest, measured=measured, totals=totals)
     found = estimated_tables(order, measured, totals)
+    if order.marginals is not None:
+        return _of_records(order, list(found), measured)
     if order.domain.size > LARGEST_FITTED:
         return PostProcessed(found, TOO_LARGE.format(cells=order.domain.size))
     tables = list(found)
@@ -109,6 +133,69 @@ def post_process(order: ReleaseSpec, *, measured: Sequence[NoisyRows], totals: I
     histogram, words = fitted.counts, FITTED if fitted.finished else UNFINISHED
     seen = _fit_effects(order, tables, fitted)
     return PostProcessed(_tables_of(order, tables, histogram), words, effects=seen.effects, reaches=seen.reaches)
+
+
+def _of_records(order: ReleaseSpec, tables: list[PublishedTable], measured: Sequence[NoisyRows]) -> PostProcessed:
+    """Where marginals were measured: whole numbers are counted from a file of whole records that is fitted to them."""
+    fit = MarginalFit.of(order)
+    if fit is None:
+        return PostProcessed(tables, NO_RECORDS)
+    estimates = fit.strategy.estimated(measured[0].values)
+    records = max(round(float(estimates[()])), 0)
+    if not is_affordable(fit.strategy.sizes, fit.sets, records):
+        return PostProcessed(tables, TOO_MANY_RECORDS.format(records=records))
+    targets = []
+    for places in fit.sets:
+        errors = next(table.standard_errors for table, own in zip(tables, fit.places, strict=True) if own == places)
+        weight = 1.0 / float(np.square(errors).mean())
+        targets.append(Target(places, fit.strategy.marginal(places, places, estimates), weight))
+    found = fitted_records(fit.strategy.sizes, targets, records)
+    words = (RECORDS if found.finished else UNFINISHED_RECORDS).format(
+        records=records, distance=f"{found.distance:.3g}"
+    )
+    made = []
+    for table, asked, places in zip(tables, order.tables, fit.places, strict=True):
+        answers = fit.strategy.asked(asked, fit.strategy.queries(asked).axes, _within(fit, asked, found, places))
+        made.append(replace(table, values=_whole(float(asked.weight) * answers.reshape(-1), asked)))
+    return PostProcessed(made, words)
+
+
+def _within(fit: MarginalFit, asked: Table, found: FittedRecords, places: Places) -> Floats:
+    """The marginal of the attributes that a table does not only add up; those that it does not tell apart are alike."""
+    counted = found.marginal(places, fit.strategy.sizes).astype(np.float64)
+    axes = fit.strategy.queries(asked).axes
+    shape = [fit.strategy.sizes[place] if place in places else 1 for place in axes]
+    rest = math.prod(fit.strategy.sizes[place] for place in axes if place not in places)
+    return np.broadcast_to(counted.reshape(shape) / rest, fit.strategy.shape(axes))
+
+
+@dataclass(frozen=True, eq=False)
+class MarginalFit:
+    """What records are fitted to: the marginals that all tables of an order are, measured together."""
+
+    strategy: IntegerMarginals
+    places: list[Places]  # of each table, the attributes that it tells apart
+    sets: tuple[Places, ...]  # the different ones
+
+    @classmethod
+    def of(cls, order: ReleaseSpec) -> MarginalFit | None:
+        """None where tables were not all measured together as marginals, or are none."""
+        strategy = order.groups[0].rows.strategy
+        own = _tables_as_marginals(order) if strategy is None else strategy.marginals
+        if len(order.groups) > 1 or own is None:
+            return None
+        places = [own.queries(table).fine for table in order.tables]
+        return cls(own, places, tuple(sorted(set(places))))
+
+
+def _tables_as_marginals(order: ReleaseSpec) -> IntegerMarginals | None:
+    """Tables that were measured themselves, as counts of marginals; None where some of them are something else."""
+    tables = order.groups[0].tables
+    if not all(isinstance(factor, Identity | Total) for table in tables for factor in table.factors):
+        return None
+    [part] = parts_of(order.groups[0].measurement.workload, split=False)
+    sets, weights = tuple(map(asked_axes, tables)), tuple(table.weight for table in tables)
+    return IntegerMarginals(part, sets, weights, residual=False, words="the tables")
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,7 +25,7 @@ from dualmandate.publication.measuring import exact_totals, fingerprint, measure
 from dualmandate.publication.release_folder import Standing, is_complete, write_measurements, write_release
 from dualmandate.publication.release_spec import ReleaseSpec
 from dualmandate.publication.reserving import heed_all, open_records, reserve
-from dualmandate.publication.sources import Source
+from dualmandate.publication.sources import Source, SparkTable
 from dualmandate.publication.states import state_of
 from dualmandate.publication.tabulating import Tabulated, TabulationSpec, check_readable, tabulate
 
@@ -128,6 +128,8 @@ class _Work:
 
 def _check(order: ReleaseSpec, source: Source, ledger: Ledger, out: Path) -> None:
     order.check()
+    if isinstance(source, SparkTable):
+        order.check_on_cluster()
     _check_account(order, ledger)
     check_readable(source, order.domain, protection=order.protection, rules=order.rules)
     make_folders(out)
@@ -239,7 +241,13 @@ def _make(work: _Work, entry: ReleaseEntry, draft: Path) -> str:
 def _tabulated(work: _Work, entry: ReleaseEntry) -> Confidential[Tabulated]:
     order, key = work.order, tabulation_key(work.ledger.secret(entry.name))
     return tabulate(
-        work.source, order.domain, protection=order.protection, rules=order.rules, key=key, sparse=order.sparse
+        work.source,
+        order.domain,
+        protection=order.protection,
+        rules=order.rules,
+        key=key,
+        sparse=order.sparse,
+        marginals=order.marginals,
     )
 
 

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidRelease, InvalidRequest, Place, UnknownName, did_you_mean
 from dualmandate.ledger.chain import RELEASE_FILE
-from dualmandate.mechanism import Measurement, Noise, Rows
+from dualmandate.mechanism import Measurement, Noise, Rows, StrategyRows
 from dualmandate.mechanism.changes import Change, Measured, largest_changes
 from dualmandate.mechanism.technologies import noise_named
 from dualmandate.population import PrivacyLoss, PrivacyMeasure, Protection, plural
@@ -351,6 +351,14 @@ class Release:
             )
         errors = self._errors(table)
         rows, noises, grid = errors.rows, errors.noises, float(errors.table.grid)
+        if isinstance(rows, StrategyRows) and rows.strategy.marginals is not None:
+            each_taken = [rows.taken(table, [number]) for number in range(len(estimates))]
+            used = np.unique(np.concatenate([own for own, _ in each_taken]))
+            if len(estimates) * len(used) <= MOST_TOGETHER:
+                taken = np.zeros((len(estimates), len(used)))
+                for here, (own, shares) in zip(taken, each_taken, strict=True):
+                    here[np.searchsorted(used, own)] = grid * shares
+                return simultaneous_of(estimates, taken, _kinds(rows)[used], noises, probability=probability)
         if not isinstance(rows, NestWeights) and rows.direct:
             kinds = _kinds(rows)[np.flatnonzero(rows.weights(table, range(len(estimates))))]
             factor = grid * float(errors.table.weight)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -14,10 +15,12 @@ from dualmandate.errors import InvalidMechanism, InvalidWorkload, TooLarge
 from dualmandate.mechanism import Measurement, Noise, Rows
 from dualmandate.mechanism.strategy.exact import affordable_estimate
 from dualmandate.population import Domain, Neighbors, PrivacyLoss, Protection
+from dualmandate.population.arguments import named_twice
 from dualmandate.population.arrays import Floats, Integers
 from dualmandate.population.domain import LARGEST_DENSE_HISTOGRAM
+from dualmandate.publication.marginal_counts import Axes, asked_axes, largest_sets
 from dualmandate.publication.rules import Rules
-from dualmandate.publication.tabulating import check_numbered, countable
+from dualmandate.publication.tabulating import NUMBERED, check_numbered, countable
 from dualmandate.publication.writing import Glance, require_sdmx
 from dualmandate.workload import Ratio, Table, Tabulation, Workload
 
@@ -104,6 +107,13 @@ class ReleaseSpec:
         """Whether tables are counted from cells with records alone: decided by the plan, never by the records."""
         return is_sparse(self.domain, [group.rows for group in self.groups], [*self.tables, *self.public_tables])
 
+    @cached_property
+    def marginals(self) -> tuple[Axes, ...] | None:
+        """The marginals that are counted in place of a histogram; None where there is one: decided by the plan."""
+        if not is_wide(self.domain, [group.rows for group in self.groups]):
+            return None
+        return needed_marginals(self.domain, [group.measurement for group in self.groups], self.public_tables)
+
     def check(self) -> None:
         """Refuse what could not be carried out, before anything is spent: every sampler is made, every size known."""
         self._check_names()
@@ -116,6 +126,7 @@ class ReleaseSpec:
                 instead="plan again",
             )
         if self.engine == "spark":
+            self.check_on_cluster()
             from dualmandate.publication.spark.session import running_session
 
             running_session()  # refused where there is none, or where it would send keys in the clear
@@ -124,6 +135,15 @@ class ReleaseSpec:
                 noise.sampler()
         if any(name.startswith("sdmx") for name in self.formats):
             require_sdmx()
+
+    def check_on_cluster(self) -> None:
+        """Refuse what a cluster cannot count."""
+        if self.marginals is not None:
+            raise TooLarge(
+                f"marginals of a domain of {self.domain.size:.3g} cells on a cluster",
+                why="a cluster counts cells, and marginals are counted on one machine",
+                instead="publish on one machine, from a file or a database",
+            )
 
     def _check_names(self) -> None:
         """Each table has a name of its own, also beside what is exact; groups too: their names decide their noise."""
@@ -134,7 +154,7 @@ class ReleaseSpec:
 
 def check_names(names: Sequence[str]) -> None:
     """Refuse a name that two tables of a release would have."""
-    twice = next((name for name in names if names.count(name) > 1), None)
+    twice = named_twice(names)
     if twice is not None:
         raise InvalidWorkload(
             f"two tables of a release are called '{twice}'",
@@ -162,11 +182,58 @@ def is_sparse(domain: Domain, measured: Sequence[Rows], tables: Sequence[Table])
     return domain.size > SPARSE_FROM and all(rows.direct for rows in measured) and countable(tables)
 
 
+def is_wide(domain: Domain, measured: Sequence[Rows]) -> bool:
+    """Whether marginals are counted in place of a histogram: where a strategy measures these, or cells have no number.
+
+    All that is measured must be counted so: marginals, or the tables themselves.
+    """
+    marginals = [rows.strategy is not None and rows.strategy.marginals is not None for rows in measured]
+    if not (any(marginals) or domain.size >= NUMBERED):
+        return False
+    return all(own or rows.direct for own, rows in zip(marginals, measured, strict=True))
+
+
+def needed_marginals(
+    domain: Domain, measurements: Collection[Measurement], public: Sequence[Table]
+) -> tuple[Axes, ...]:
+    """The marginals that all measured rows, and what is exact, are sums of."""
+    needed = [asked_axes(table) for table in public]
+    for rows in (each.rows for each in measurements):
+        if rows.strategy is not None:
+            needed += rows.strategy.counted_sets
+        else:
+            needed += [asked_axes(table) for table in rows.workload.tables]
+    return largest_sets(domain, needed)
+
+
+def _check_wide(domain: Domain, measurements: Collection[Measurement], public: Workload | None) -> None:
+    """Refuse marginals of more cells than are held at once."""
+    sets = needed_marginals(domain, measurements, () if public is None else public.tables)
+    cells = sum(math.prod(domain.shape[axis] for axis in axes) for axes in sets)
+    if cells > LARGEST_DENSE_HISTOGRAM:
+        raise TooLarge(
+            f"a release would have to count {cells:,} cells of {len(sets):,} marginals",
+            why=f"at most {LARGEST_DENSE_HISTOGRAM:,} are held",
+            instead="ask for tables of fewer attributes, or of fewer levels",
+        )
+
+
 def check_size(domain: Domain, measurements: Collection[Measurement], protection: Protection) -> None:
     """Refuse what no machine of this size could carry out: decided by what is asked, never by the records."""
     measured, made = [each.rows for each in measurements], [each.workload.tables for each in measurements]
-    check_numbered(domain)
     public = public_totals(domain, protection)
+    if is_wide(domain, measured):
+        _check_wide(domain, measurements, public)
+        return
+    if domain.size >= NUMBERED and any(rows.strategy is not None for rows in measured):
+        raise TooLarge(
+            f"a strategy over the {domain.size:.3g} cells of a domain",
+            why="without its cells, marginals are measured: tables that show an attribute level by level or add it up, "
+            "of records that come and go. Some tables here select, group, weigh or sum levels that others show, or "
+            "something is public",
+            instead='measure the tables themselves (strategy = "workload"), or ask for them apart in another program',
+        )
+    check_numbered(domain)
     tables = [table for several in made for table in several] + [*(() if public is None else public.tables)]
     if domain.size > LARGEST_DENSE_HISTOGRAM and not is_sparse(domain, measured, tables):
         plain = all(rows.direct for rows in measured)

@@ -5,12 +5,13 @@ units are identified, records beyond a unit's bound are clipped: which ones, by 
 the order of the rows nor another unit matters.
 
 What is found is counts by cell, dense or sparse, and for the curator what did not fit. Where a histogram is sparse,
-tables of it visit only cells that hold a record, whatever the size of the domain.
+tables of it visit only cells that hold a record, whatever the size of the domain. Where marginals alone are measured,
+there is no histogram: records are added to these as they are read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,7 @@ from dualmandate.errors import TooLarge, UnreadableSource, UnsafeKey
 from dualmandate.population import Attribute, Confidential, Domain, GridLevels, Histogram, Protection
 from dualmandate.population.arrays import Booleans, Integers
 from dualmandate.population.domain import dense_shape
+from dualmandate.publication.marginal_counts import Axes, MarginalCounts, count_marginals, words_of
 from dualmandate.publication.rules import AttributeRule, Rules, ValueRule, check_rules
 from dualmandate.publication.sources import (
     Source,
@@ -51,18 +53,27 @@ def tabulate(
     key: bytes,
     progress: Progress = None,
     sparse: bool = False,
+    marginals: tuple[Axes, ...] | None = None,
 ) -> Confidential[Tabulated]:
     """Count the records of each cell, every record by its own rules and every unit within its bound.
 
     `key` (32 secret bytes, the same for a retry) decides which records of a unit with too many are kept. `sparse`
-    holds only the cells with records, for domains that are too large to write out.
+    holds only the cells with records, and `marginals` no cells but those of these sets of attributes, for domains that
+    are too large to write out.
     """
     spec = checked_spec(domain, protection, rules, key, checking=False)
     check_source(source)
-    if not sparse:
-        dense_shape(domain)
+    if marginals is None:
+        check_numbered(domain)
+        if not sparse:
+            dense_shape(domain)
 
     def work() -> Tabulated:
+        if marginals is not None:
+            with connected() as connection, opened(source, connection, spec.columns, counted=bool(progress)) as found:
+                table, records = kept_records(found, spec, connection, key=key, progress=progress)
+                wide = domain.size >= NUMBERED
+                return Tabulated(count_marginals(connection, table, domain, marginals, wide=wide), records)
         if isinstance(source, SparkTable):
             from dualmandate.publication.spark.tabulating import tabulate_table
 
@@ -108,6 +119,7 @@ Progress = Callable[[float], None] | None
 Counted = tuple[Integers, Integers, int]  # Cells, records kept of each, records read.
 KEY_BYTES = 32
 SIDES = ("below", "above")  # of the declared numbers
+NUMBERED = 2**63  # A cell of a domain of fewer cells than this has a number; else it has several, one a run.
 
 
 @dataclass(frozen=True)
@@ -138,14 +150,13 @@ def checked_spec(domain: Domain, protection: Protection, rules: Rules, key: byte
             why=f"which records of a unit are kept is decided by a secret of {KEY_BYTES} bytes",
             instead="derive it from the secret of the release",
         )
-    check_numbered(domain)
     check_rules(rules, domain, protection, checking=checking)
     return TabulationSpec(domain, protection, rules)
 
 
 def check_numbered(domain: Domain) -> None:
     """Refuse a domain with more cells than have a number."""
-    if domain.size >= 2**63:
+    if domain.size >= NUMBERED:
         raise TooLarge(
             f"a domain of {domain.size:.3g} cells cannot be numbered",
             why="a cell is a 64-bit whole number",
@@ -157,19 +168,24 @@ def counted(
     found: SourceColumns, spec: TabulationSpec, connection: DuckDBPyConnection, *, key: bytes, progress: Progress = None
 ) -> Counted:
     """Cells with records, how many are kept of each, and how many records were read."""
+    table, records = kept_records(found, spec, connection, key=key, progress=progress)
+    summed = f"SELECT cell, sum(records)::BIGINT AS records FROM {table} GROUP BY cell ORDER BY cell"
+    kept = connection.execute(summed).fetchnumpy()
+    cells, counts = (np.ascontiguousarray(kept[name], dtype=np.int64) for name in ("cell", "records"))
+    return cells, counts, records
+
+
+def kept_records(
+    found: SourceColumns, spec: TabulationSpec, connection: DuckDBPyConnection, *, key: bytes, progress: Progress = None
+) -> tuple[str, int]:
+    """A table, in SQL, of cells and of how many records are kept of each, and how many records were read."""
     statement = f"CREATE TEMP TABLE held AS {_placed(records_sql(found, spec, connection), spec)}"
     executed(connection, statement, progress=progress, share=found.share)
     if spec.identified:
         records = _whole(connection, "SELECT count(*) FROM held")
         keep_within_bound(connection, spec.protection.most_records_per_unit, key=key)
-        table = "kept"
-    else:
-        records = _whole(connection, "SELECT sum(records) FROM held")
-        table = "held WHERE cell IS NOT NULL"
-    summed = f"SELECT cell, sum(records)::BIGINT AS records FROM {table} GROUP BY cell ORDER BY cell"
-    kept = connection.execute(summed).fetchnumpy()
-    cells, counts = (np.ascontiguousarray(kept[name], dtype=np.int64) for name in ("cell", "records"))
-    return cells, counts, records
+        return "kept", records
+    return "held WHERE cell IS NOT NULL", _whole(connection, "SELECT sum(records) FROM held")
 
 
 def _placed(reading: str, spec: TabulationSpec) -> str:
@@ -240,8 +256,18 @@ def _last_cell(spec: TabulationSpec, names: list[str]) -> str:
     return f"CASE WHEN {_impossible(domain, names)} THEN {moved} ELSE {_cell(domain, names)} END"
 
 
-def _cell(domain: Domain, names: Iterable[str]) -> str:
-    strides = np.cumprod([1, *domain.shape[:0:-1]], dtype=object)[::-1]
+def _cell(domain: Domain, names: Sequence[str]) -> str:
+    """The number of a cell, or its numbers where the domain has too many cells for one; NULL where a level is."""
+    if domain.size < NUMBERED:
+        return _number_of(names, domain.shape)
+    runs = [slice(run.start, run.stop) for run in words_of(domain.shape)]
+    words = [_number_of(names[run], domain.shape[run]) for run in runs]
+    there = " AND ".join(f"{name} IS NOT NULL" for name in names)
+    return f"CASE WHEN {there} THEN {{{', '.join(f'word_{n}: {word}' for n, word in enumerate(words))}}} END"
+
+
+def _number_of(names: Sequence[str], shape: Sequence[int]) -> str:
+    strides = np.cumprod([1, *shape[:0:-1]], dtype=object)[::-1]
     terms = (f"{name}::BIGINT * {stride}" for name, stride in zip(names, strides, strict=True))
     return f"({' + '.join(terms)})"
 
@@ -502,9 +528,9 @@ class SparseHistogram:
 
 @dataclass(frozen=True, eq=False)
 class Tabulated:
-    """The histogram of a source and how many records were read, those left out included: both confidential."""
+    """The counts of a source and how many records were read, those left out included: both confidential."""
 
-    histogram: Histogram | SparseHistogram = field(repr=False)
+    histogram: Histogram | SparseHistogram | MarginalCounts = field(repr=False)
     records_read: int = field(repr=False)
 
 

@@ -33,8 +33,10 @@ from dualmandate.workload.extremum import (
 from dualmandate.workload.factor import (
     LARGEST_INTEGER,
     Factor,
+    Identity,
     Numbers,
     Structure,
+    Total,
     column_norms,
     inner,
     leading,
@@ -508,6 +510,11 @@ def sensitivity_of(domain: Domain, tables: tuple[Table, ...], protection: Protec
     attain what the triangle inequality allows.
     """
     power = 1 if norm == "l1" else 2
+    if protection.neighbors is Neighbors.ADD_OR_REMOVE and not domain.structural_zeros:
+        together = _largest_together(tables, power)
+        if together is not None:
+            records = Fraction(protection.most_records_per_unit) ** power
+            return Sensitivity(norm, records * together, True, "closed form" if together else NOTHING_MOVES)
     kept = tuple(group_labels(domain, invariant) for invariant in steps(domain, protection).kept)
     question = SensitivityQuestion(domain, tables, power, kept)
     one_record = protection.neighbors is Neighbors.ADD_OR_REMOVE
@@ -515,6 +522,24 @@ def sensitivity_of(domain: Domain, tables: tuple[Table, ...], protection: Protec
     records = protection.most_records_per_unit**power
     method = found.method if found.value else NOTHING_MOVES
     return Sensitivity(norm, Fraction(found.value * records, question.denominator), found.exact, method)
+
+
+def _largest_together(tables: tuple[Table, ...], power: int) -> Fraction | None:
+    """The sum of every table's largest column, where one cell has them all: a level of each attribute that is the
+    largest of every factor. None where there is no such cell: which one is largest then takes a search.
+    """
+    largest: dict[object, int] = {}
+    for axis in range(len(tables[0].factors)):
+        told = {each.key: each for table in tables if not isinstance(each := table.factors[axis], Identity | Total)}
+        norms = {key: column_norms(factor, power) for key, factor in told.items()}
+        largest.update({key: int(sizes.max()) for key, sizes in norms.items()})
+        if norms and not np.logical_and.reduce([sizes == sizes.max() for sizes in norms.values()]).any():
+            return None
+    found = Fraction(0)
+    for table in tables:
+        telling = (largest[each.key] for each in table.factors if not isinstance(each, Identity | Total))
+        found += table.weight**power * math.prod(telling)
+    return found
 
 
 @dataclass(frozen=True)

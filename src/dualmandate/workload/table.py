@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from itertools import product
 
 import numpy as np
@@ -64,11 +65,11 @@ class Table:
                 instead="give it a positive weight, or leave it out",
             )
 
-    @property
+    @cached_property
     def shape(self) -> tuple[int, ...]:
         return tuple(factor.rows for factor in self.factors)
 
-    @property
+    @cached_property
     def query_count(self) -> int:
         """Number of queries (an exact integer, however large)."""
         return math.prod(self.shape)
@@ -80,7 +81,7 @@ class Table:
             return self.axes
         return tuple(axis for axis, factor in enumerate(self.factors) if not isinstance(factor, Total | Row))
 
-    @property
+    @cached_property
     def largest_entry(self) -> int:
         """The largest size of an entry of the integer product."""
         return math.prod(largest_entry(factor) for factor in self.factors)

@@ -82,7 +82,7 @@ class Workload:
     def from_tabulations(cls, domain: Domain, tabulations: Iterable[Tabulation]) -> Workload:
         return cls(domain, tuple(tabulation.table(domain) for tabulation in tabulations))
 
-    @property
+    @cached_property
     def query_count(self) -> int:
         """Number of queries of all tables (an exact integer, however large)."""
         return sum(table.query_count for table in self.tables)

@@ -27,14 +27,14 @@ from dualmandate.audit.tables import (
     levels_in_words,
     one_place,
 )
-from dualmandate.errors import InvalidRequest, Place, Refusal
+from dualmandate.errors import InvalidRequest, Place, Refusal, TooLarge
 from dualmandate.mechanism import Noise
 from dualmandate.mechanism.rows import cell_change
 from dualmandate.mechanism.technologies import noise_named
 from dualmandate.planning.release_spec import carried_program, load_release
 from dualmandate.population import Neighbors, PrivacyLoss, PrivacyMeasure
 from dualmandate.population.arrays import Integers
-from dualmandate.population.domain import dense_shape
+from dualmandate.population.domain import LARGEST_DENSE_HISTOGRAM, dense_shape
 from dualmandate.program.program import ProgramFile
 from dualmandate.publication.release import Release
 from dualmandate.publication.release_spec import NUMBER_OF_RECORDS
@@ -48,6 +48,13 @@ SEED = 53  # of these files: they are no data
 def targets_of(release: Release, options: AuditOptions) -> Targets:
     """The claim of a release, and its tables; records are judged where the curator names a file of them."""
     program = carried_program(release.folder, release.facts)
+    if program.domain.size > LARGEST_DENSE_HISTOGRAM:
+        raise TooLarge(
+            f"the audit of a release about {program.domain.size:.3g} cells",
+            why="what one record changes is looked at cell by cell, and so are the records behind the tables",
+            instead="audit its tables as a folder of anybody's tables, a few attributes at a time",
+            where=Place(file=str(release.folder)),
+        )
     options.effort.say("reading the release")
     beside, apart = compared_rows(release, program, options.beside)
     claimed = claim_of(release, program, beside)

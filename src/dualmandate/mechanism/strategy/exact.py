@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidMechanism, InvalidWorkload, TooLarge
 from dualmandate.mechanism.strategy.integer_rows import IntegerRows
+from dualmandate.mechanism.strategy.marginal_rows import IntegerMarginals, Marginal, Places
 from dualmandate.mechanism.strategy.partitions import IntegerPartitions
 from dualmandate.mechanism.strategy.workload_blocks import Key, WorkloadBlock, require_memory, same_groups
 from dualmandate.population import Neighbors, Protection
@@ -31,7 +32,8 @@ from dualmandate.workload.sensitivity import Norm
 BYTES_A_CELL = 96.0  # of an estimate, with what is held on the way
 MOST_KINDS = 2**16  # different weights of rows of a product of parts
 
-ExactBlock: TypeAlias = IntegerRows | IntegerPartitions  # what is measured about one part
+ProductBlock: TypeAlias = IntegerRows | IntegerPartitions  # what is measured about one part of a product
+ExactBlock: TypeAlias = ProductBlock | IntegerMarginals  # marginals are all of a strategy
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +41,7 @@ class ExactStrategy:
     """Whole-number rows for a workload, a product of one list of rows a part; a row of a product is a product of rows.
 
     Rows are in the row-major order of the parts, and so are kinds: the weight of a kind is the product of its parts'.
+    Where marginals are measured, there is one part, and nothing is written out over the cells of the domain.
     """
 
     workload: Workload
@@ -47,6 +50,23 @@ class ExactStrategy:
     values: dict[str, Fraction]  # of each table's accuracy
 
     __repr__ = one_line
+
+    @property
+    def marginals(self) -> IntegerMarginals | None:
+        """What is measured, where it is marginals."""
+        part = self.parts[0]
+        return part if isinstance(part, IntegerMarginals) else None
+
+    @cached_property
+    def counted_sets(self) -> tuple[Places, ...]:
+        """The attributes of each marginal that is measured, by their places in the domain; none for other rows."""
+        found = self.marginals
+        return () if found is None else tuple(tuple(found.part.axes[place] for place in each) for each in found.sets)
+
+    @property
+    def _products(self) -> tuple[ProductBlock, ...]:
+        assert self.marginals is None
+        return tuple(part for part in self.parts if not isinstance(part, IntegerMarginals))
 
     @property
     def power(self) -> int:
@@ -93,16 +113,39 @@ class ExactStrategy:
                 instead="optimize the strategy for this protection, which keeps all attributes together",
             )
         [part] = self.parts
+        if isinstance(part, IntegerMarginals):
+            raise InvalidMechanism(
+                f"marginals without the cells of the domain for neighbors that {protection.relation}",
+                why="what is public, the number of records at least, is put together with every cell of the domain",
+                instead='state neighbors = "add-or-remove", or record fewer attributes or levels',
+            )
         largest, exact = part.largest_difference(self.power, same_groups(part.part, self.workload.domain, protection))
         method = "the farthest pair of columns of whole-number rows"
         return Sensitivity(self.norm, records * largest, exact, method if exact else f"upper bound: {method}")
 
     def count(self, counts: NDArray[Any]) -> Integers:
         """The whole numbers that are measured, before noise, for a histogram of counts; shape (rows,)."""
+        if self.marginals is not None:
+            shaped = _shaped(self.workload, counts)
+            return self.count_marginals(lambda kept: shaped.sum(axis=_others(kept, shaped.ndim), dtype=np.int64))
         return self._counted(merged_counts(self.workload, [part.part for part in self.parts], counts.astype(np.int64)))
 
+    def count_marginals(self, marginal: Marginal) -> Integers:
+        """The same from the marginals of `counted_sets`, by the attributes of the domain."""
+        found = self.marginals
+        assert found is not None
+        part = found.part
+
+        def merged(places: Places) -> NDArray[Any]:
+            values = marginal(tuple(part.axes[place] for place in places))
+            for position, place in enumerate(places):
+                values = part.levels[place].merge(values, position)
+            return values
+
+        return found.count(merged)
+
     def _counted(self, values: NDArray[Any]) -> NDArray[Any]:
-        return part_by_part(values, [(part.part, part.count) for part in self.parts])
+        return part_by_part(values, [(part.part, part.count) for part in self._products])
 
     def reconstruct(self, measured: NDArray[Any], like: NDArray[Any] | None = None) -> Floats:
         """The workload's answers from noisy whole numbers in the order of `count`; shape (query_count,).
@@ -116,13 +159,17 @@ class ExactStrategy:
                 why="there is one number a measurement",
                 instead="give them in the order of `count`",
             )
+        if self.marginals is not None:
+            residuals = self.marginals.estimated(measured)
+            found = ((float(table.weight), self.marginals.answers(table, residuals)) for table in self.workload.tables)
+            return np.concatenate([weight * answers for weight, answers in found])
         affordable_estimate(math.prod(part.part.merged_size for part in self.parts))
         known = self._known_counts(like)
         values: Floats = measured.astype(np.float64)
         if known is not None:
             values = values - self._counted(known)
         values = values.reshape([part.rows for part in self.parts])
-        for part in self.parts:
+        for part in self._products:
             weights = np.array([float(step) for step in part.steps])[part.kinds()]
             values = np.moveaxis(values, 0, -1) * weights
             values = part.estimate(values.reshape(-1, part.rows)).reshape(*values.shape[:-1], *part.part.merged_shape)
@@ -154,9 +201,11 @@ class ExactStrategy:
 
     @cached_property
     def _sums(self) -> dict[str, Floats]:
+        if (own := self.marginals) is not None:
+            return {table.name: float(table.weight) ** 2 * own.table_sums(table) for table in self.workload.tables}
         found = {}
         for table in self.workload.tables:
-            parts = [part.table_sums(table_key(part.part, table)) for part in self.parts]
+            parts = [part.table_sums(table_key(part.part, table)) for part in self._products]
             found[table.name] = float(table.weight) ** 2 * reduce(np.multiply.outer, parts).reshape(-1)
         return found
 
@@ -172,7 +221,10 @@ class ExactStrategy:
     def query_variances(self, table_name: str, variance: Callable[[Fraction], float]) -> Floats:
         """The variance of each query of a table, given that of a weighted row of each weight; shape (query_count,)."""
         table = self.workload.table(table_name)
-        weights, last = float(table.weight) ** 2, self.parts[-1]
+        if self.marginals is not None:
+            by_kind = np.array([variance(step) for step in self.marginals.steps])
+            return float(table.weight) ** 2 * self.marginals.query_variances(table, by_kind)
+        weights, last = float(table.weight) ** 2, self._products[-1]
         keys = [table_key(part.part, table) for part in self.parts]
         axes = [axis for part in self.parts for axis in part.part.axes]
         total: Floats | float = 0.0
@@ -184,14 +236,41 @@ class ExactStrategy:
 
     def _all_but_last(self, keys: list[Key]) -> list[tuple[Fraction, Floats]]:
         found: list[tuple[Fraction, Floats]] = [(Fraction(1), np.ones(()))]
-        for part, key in zip(self.parts[:-1], keys[:-1], strict=True):
+        for part, key in zip(self._products[:-1], keys[:-1], strict=True):
             units = np.eye(len(part.steps))
             split = [(step, part.coefficients(key, unit)) for step, unit in zip(part.steps, units, strict=True)]
             found = [(one * step, np.multiply.outer(done, each)) for one, done in found for step, each in split]
         return found
 
+    def taken(self, table_name: str, numbers: Sequence[int]) -> tuple[Indices, Floats]:
+        """What the sum of some numbers of a table takes of the noise of whole numbers: of which rows, and how much."""
+        table = self.workload.table(table_name)
+        if self.marginals is not None:
+            chosen = np.bincount(np.asarray(numbers, dtype=np.intp), minlength=table.query_count)
+            rows, shares = self.marginals.taken(table, chosen)
+            return rows, float(table.weight) * shares
+        shape = table.shape
+        places = np.unravel_index(np.asarray(numbers, dtype=np.intp), shape)
+        levels = [np.isin(np.arange(size), each).astype(np.float64) for size, each in zip(shape, places, strict=True)]
+        if math.prod(int(each.sum()) for each in levels) == len(numbers):  # a product of rows of the factors
+            whole = self.combined(table_name, levels)
+        else:
+            whole = self.query_rows(table_name, list(numbers)).sum(axis=0)
+        return np.arange(len(whole)), np.asarray(self.row_weights * whole)
+
+    @cached_property
+    def row_weights(self) -> Floats:
+        """The weight of each row, rounded; shape (rows,)."""
+        return np.array([float(step) for step in self.steps])[self.kinds()]
+
     def query_rows(self, table_name: str, numbers: Sequence[int]) -> Floats:
         """Some rows of QA⁺, by their numbers within their table; shape (len(numbers), rows)."""
+        if self.marginals is not None:
+            found = np.zeros((len(numbers), self.rows))
+            for here, number in zip(found, numbers, strict=True):
+                rows, shares = self.taken(table_name, [number])
+                here[rows] = shares / self.row_weights[rows]
+            return found
         shape = self.workload.table(table_name).shape
         places = [np.unravel_index(number, shape) for number in numbers]
         units = [[np.eye(1, size, int(place))[0] for size, place in zip(shape, each, strict=True)] for each in places]
@@ -204,10 +283,14 @@ class ExactStrategy:
         """
         table = self.workload.table(table_name)
         total = np.full(1, float(table.weight))
-        for part in self.parts:
+        for part in self._products:
             here = part.combined(table_key(part.part, table), [shares[axis] for axis in part.part.axes])
             total = np.multiply.outer(total, here).reshape(-1)
         return total
+
+
+def _others(kept: Places, count: int) -> tuple[int, ...]:
+    return tuple(axis for axis in range(count) if axis not in kept)
 
 
 def part_by_part(
@@ -224,6 +307,14 @@ def part_by_part(
 
 def merged_counts(workload: Workload, parts: Sequence[WorkloadBlock], counts: NDArray[Any]) -> NDArray[Any]:
     """A histogram, dense or flattened, over merged cells in the order of the parts' attributes."""
+    values = _shaped(workload, counts).transpose([axis for part in parts for axis in part.axes])
+    for place, level in enumerate(level for part in parts for level in part.levels):
+        values = level.merge(values, place)
+    return values
+
+
+def _shaped(workload: Workload, counts: NDArray[Any]) -> NDArray[Any]:
+    """A histogram in the shape of the domain; refused where it is too large, or another one's."""
     domain = workload.domain
     affordable_estimate(domain.size)
     if counts.shape not in (domain.shape, (domain.size,)):
@@ -232,10 +323,7 @@ def merged_counts(workload: Workload, parts: Sequence[WorkloadBlock], counts: ND
             why="a histogram has one count a cell",
             instead="give the counts in the shape of the domain, or flattened in row-major order",
         )
-    values = counts.reshape(domain.shape).transpose([axis for part in parts for axis in part.axes])
-    for place, level in enumerate(level for part in parts for level in part.levels):
-        values = level.merge(values, place)
-    return values
+    return counts.reshape(domain.shape)
 
 
 def table_key(part: WorkloadBlock, table: Table) -> Key:

@@ -22,6 +22,7 @@ import numpy as np
 
 from dualmandate.mechanism.strategy.axes import Axis
 from dualmandate.mechanism.strategy.dual import SymmetryBlock, gaussian_optimum, solve
+from dualmandate.mechanism.strategy.marginal_rows import MARGINALS_FROM, least_variance
 from dualmandate.mechanism.strategy.strategy import BOUND_TOLERANCE
 from dualmandate.mechanism.strategy.workload_blocks import WorkloadBlock, outer, parts_of, public_tables
 from dualmandate.population import Protection
@@ -70,8 +71,15 @@ def least_error(workload: Workload, values: Mapping[str, float], protection: Pro
         if ends is not part and mixed is None and not public and 0 < _largest_sector(ends) <= LARGEST_BLOCK:
             mixed = part, ends
         else:
-            rest *= gaussian_optimum(ends, BOUND_TOLERANCE).lower
+            rest *= _least_of(ends)
     return LeastError(rest) if mixed is None else _with_amounts(*mixed, rest)
+
+
+def _least_of(part: WorkloadBlock) -> float:
+    """What no strategy for a part errs less than."""
+    if part.is_symmetric and part.possible is None and not part.public and part.merged_size > MARGINALS_FROM:
+        return least_variance(part)[1]
+    return gaussian_optimum(part, BOUND_TOLERANCE).lower
 
 
 def amount_steps(workload: Workload) -> dict[int, int]:

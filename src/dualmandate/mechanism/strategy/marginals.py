@@ -9,19 +9,22 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import islice
+from typing import TypeAlias
 
 import numpy as np
 
 from dualmandate.errors import TooLarge
 from dualmandate.mechanism.strategy.arrays import NUMPY
 from dualmandate.mechanism.strategy.descent import descend
+from dualmandate.mechanism.strategy.marginal_rows import Places, Residual, below, residuals_of
 from dualmandate.mechanism.strategy.partitions import GroupStack, stacked_marginals
 from dualmandate.mechanism.strategy.workload_blocks import WorkloadBlock
-from dualmandate.population.arrays import Floats
+from dualmandate.population.arrays import Floats, Indices
+
+Held: TypeAlias = tuple[Indices, Indices]
 
 MOST_ATTRIBUTES = 16  # of which all marginals are weighed
 MOST_LISTED = 4_096  # marginals that are weighed where there are more attributes
@@ -47,16 +50,32 @@ def best_marginals(part: WorkloadBlock, starts: int | None = None) -> tuple[Grou
     return stacked_marginals(part, kept, f"{len(kept)} marginals as weighted counts, {how}"), error
 
 
+def best_wide_marginals(part: WorkloadBlock, starts: int | None) -> tuple[dict[Places, float], float, str]:
+    """The same among the tables asked for and those within them, by the places that they keep; and how, in words.
+
+    Nothing finer is looked at, so that nothing is counted that is larger than the largest table.
+    """
+    problem = _Problem.within(residuals_of(part), part.merged_shape)
+    found = [problem.improved(start) for start in islice(problem.starts(), starts or problem.usual_starts)]
+    weights, error = min(found, key=lambda each: each[1])
+    kept = {
+        tuple(sorted(chosen)): float(weight) for chosen, weight in zip(problem.sets, weights, strict=True) if weight > 0
+    }
+    words = f"{len(kept):,} marginals as weighted counts, the best of {len(found)} starts among those within the tables"
+    return kept, error, words
+
+
 @dataclass(frozen=True, eq=False)
 class _Problem:
-    """Marginals T that may be measured, and residual spaces S that queries see; the last T is every cell."""
+    """Marginals T that may be measured, and residual spaces S that queries see; the finest T answer every query."""
 
     shape: tuple[int, ...]
     sets: tuple[frozenset[int], ...]  # T, by the places that a marginal keeps
     needs: Floats  # m_S·v_S, by S
     spans: Floats  # Π_{i∉T} n_i, by T
     asked: Floats  # squared weight of the tables whose finest residual space is T
-    holds: Floats | None  # 1 where S ⊆ T, shape (S, T), for a list; None: all sets, by their bits
+    holds: Held | None  # by numbers of S and T, where S ⊆ T, for a list; None: all sets, by their bits
+    finest: Indices  # numbers of the T that keep every query answerable
 
     @classmethod
     def of(cls, part: WorkloadBlock) -> _Problem:
@@ -70,7 +89,7 @@ class _Problem:
         }
         every = len(shape) <= MOST_ATTRIBUTES
         sets = _all_sets(len(shape)) if every else _listed_sets(set(asked), set(needs), len(shape))
-        holds = None if every else np.array([[float(seen <= kept) for kept in sets] for seen in needs])
+        holds = None if every else _held(list(needs), sets)
         return cls(
             shape,
             sets,
@@ -78,7 +97,19 @@ class _Problem:
             np.array([math.prod(float(n) for i, n in enumerate(shape) if i not in kept) for kept in sets]),
             np.array([asked.get(kept, 0.0) for kept in sets]),
             holds,
+            np.array([len(sets) - 1]),
         )
+
+    @classmethod
+    def within(cls, spaces: Mapping[Places, Residual], shape: tuple[int, ...]) -> _Problem:
+        """The tables asked for and those within them; in units of the whole domain, whose size may be no number."""
+        sets = tuple(map(frozenset, spaces))
+        sizes = np.array([math.prod(float(shape[place]) for place in space) for space in spaces])
+        costs = np.array([each.cost for each in spaces.values()])
+        holds = _held(sets, sets)
+        alone = np.bincount(holds[0], minlength=len(sets)) == 1  # within no other
+        needs = costs / sizes
+        return cls(shape, sets, needs, 1.0 / sizes, np.where(alone, needs, 0.0), holds, np.flatnonzero(alone))
 
     def error(self, weights: Floats) -> tuple[float, Floats]:
         """(Σθ)²·Σ needs/X, and its gradient."""
@@ -95,7 +126,7 @@ class _Problem:
         """The local optimum from a start; weights that carry nothing are dropped."""
         first, _ = self.error(start)
         least = np.zeros(len(start))
-        least[-1] = 1e-9 * float(start.sum())  # the cells themselves keep every query answerable
+        least[self.finest] = 1e-9 * float(start.sum())
 
         def loss(above: Floats) -> tuple[float, Floats]:
             value, slope = self.error(above + least)
@@ -125,7 +156,7 @@ class _Problem:
     def starts(self) -> Iterator[Floats]:
         """Enumerated: the tables asked for, cube roots of sizes, all alike, then points of an even spread."""
         count = len(self.sets)
-        cells = math.prod(float(n) for n in self.shape) / self.spans
+        cells = self.spans.max() / self.spans
         floor = np.full(count, 1e-3 / count)
         asked = np.sqrt(self.asked)
         yield asked / asked.sum() + floor
@@ -133,7 +164,7 @@ class _Problem:
         yield cubes / cubes.sum() + floor
         yield np.full(count, 1.0 / count)
         finest = floor.copy()
-        finest[-1] += 1.0
+        finest[self.finest] += 1.0 / len(self.finest)
         yield finest
         points = np.arange(1, count + 1)
         for number in itertools.count(1):
@@ -142,17 +173,15 @@ class _Problem:
 
     def _seen_by(self, values: Floats) -> Floats:
         """For each S, the sum over the marginals that hold it."""
-        return self._over(values, upward=False) if self.holds is None else _times(values, self._held)
+        if self.holds is None:
+            return self._over(values, upward=False)
+        return _added(self.holds[0], values[self.holds[1]], len(self.needs))
 
     def _held_by(self, values: Floats) -> Floats:
         """For each T, the sum over the residual spaces that it holds."""
-        return self._over(values, upward=True) if self.holds is None else _times(values, self.holds)
-
-    @cached_property
-    def _held(self) -> Floats:
-        """1 where S ⊆ T, shape (T, S)."""
-        assert self.holds is not None
-        return np.ascontiguousarray(self.holds.T)
+        if self.holds is None:
+            return self._over(values, upward=True)
+        return _added(self.holds[1], values[self.holds[0]], len(self.sets))
 
     def _over(self, values: Floats, *, upward: bool) -> Floats:
         """Sums over subsets (`upward`) or supersets of each of all sets: Yates' butterfly."""
@@ -166,8 +195,21 @@ class _Problem:
         return sums
 
 
-def _times(values: Floats, matrix: Floats) -> Floats:
-    return np.asarray(NUMPY.matmul(values[None], matrix)[0])
+def _added(places: Indices, values: Floats, count: int) -> Floats:
+    """Values added up by place, one after the other."""
+    return np.asarray(np.bincount(places, weights=values, minlength=count), dtype=np.float64)
+
+
+def _held(seen: Sequence[frozenset[int]], sets: Sequence[frozenset[int]]) -> Held:
+    """Numbers of residual spaces and of the marginals that hold them, pair by pair."""
+    numbers = {space: number for number, space in enumerate(seen)}
+    pairs = []
+    for kept, each in enumerate(sets):
+        few = 2 ** len(each) <= len(seen)
+        within = map(frozenset, below(tuple(sorted(each)))) if few else (space for space in seen if space <= each)
+        pairs += [(numbers[space], kept) for space in within if space in numbers]
+    found = np.array(sorted(pairs), dtype=np.intp).reshape(-1, 2)
+    return found[:, 0].copy(), found[:, 1].copy()
 
 
 def _cube_roots(values: Floats) -> Floats:

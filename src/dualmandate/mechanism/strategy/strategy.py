@@ -27,7 +27,8 @@ from dualmandate.mechanism.strategy.dual import (
 )
 from dualmandate.mechanism.strategy.exact import ExactStrategy
 from dualmandate.mechanism.strategy.integer_rows import OptimalRows, Residuals
-from dualmandate.mechanism.strategy.marginals import best_marginals
+from dualmandate.mechanism.strategy.marginal_rows import MARGINALS_FROM, FoundMarginals, least_variance
+from dualmandate.mechanism.strategy.marginals import best_marginals, best_wide_marginals
 from dualmandate.mechanism.strategy.p_identity import p_identity_measurement, search_p_identity
 from dualmandate.mechanism.strategy.partition_search import LARGEST_BASE, best_partitions, fits, groups_asked
 from dualmandate.mechanism.strategy.partitions import GroupStack
@@ -82,7 +83,7 @@ class Strategy:
     found_error: float  # of the rows as they were found, for one record added or removed
     lower_bound: float
     bound: str  # which bound, and for which class of mechanisms
-    measurements: tuple[Residuals | GroupStack, ...]
+    measurements: tuple[Residuals | GroupStack | FoundMarginals, ...]
 
     def __repr__(self) -> str:
         return cut_line(
@@ -190,15 +191,17 @@ def optimize_strategy(
     dearest = max(worth.values())
     relative = {name: value / dearest for name, value in worth.items()}
     public = public_tables(workload.domain, protection)
-    parts = parts_of(workload, relative, public=public)
-    if noise == "gaussian":
-        found = [_gaussian(part, workload.domain, protection, arrays=library) for part in parts]
+    wide = _wide(workload, relative, protection)
+    measurements: tuple[Residuals | GroupStack | FoundMarginals, ...]
+    if wide is not None:
+        marginals, error, lower = _by_marginals(wide, noise, starts)
+        measurements = (marginals,)
     else:
-        found = [_laplace(part, starts, library) for part in parts]
-    if noise == "laplace" and len(found) > 1:
-        found = _jointly(parts_of(workload, relative, split=False), found, starts)
+        found = _part_by_part(workload, relative, noise, protection=protection, starts=starts, arrays=library)
+        error, lower = (math.prod(each) for each in zip(*((each.error, each.lower) for each in found), strict=True))
+        measurements = tuple(each.measured for each in found)
     unit = float(dearest)
-    error, lower = (unit * math.prod(each) for each in zip(*((each.error, each.lower) for each in found), strict=True))
+    error, lower = unit * error, unit * lower
     return Strategy(
         workload,
         noise,
@@ -207,8 +210,44 @@ def optimize_strategy(
         found_error=error,
         lower_bound=protection.most_records_per_unit**2 * (lower if public else min(lower, error)),
         bound=_GAUSSIAN_BOUND if noise == "gaussian" else _LAPLACE_BOUND,
-        measurements=tuple(each.measured for each in found),
+        measurements=measurements,
     )
+
+
+def _part_by_part(
+    workload: Workload,
+    values: Mapping[str, Fraction],
+    noise: NoiseName,
+    *,
+    protection: Protection,
+    starts: int | None,
+    arrays: Arrays,
+) -> list[GaussianOptimum]:
+    """The best found for each part, or for all of them together."""
+    parts = parts_of(workload, values, public=public_tables(workload.domain, protection))
+    if noise == "gaussian":
+        return [_gaussian(part, workload.domain, protection, arrays=arrays) for part in parts]
+    found = [_laplace(part, starts, arrays) for part in parts]
+    return found if len(found) == 1 else _jointly(parts_of(workload, values, split=False), found, starts)
+
+
+def _wide(workload: Workload, values: Mapping[str, Fraction], protection: Protection) -> WorkloadBlock | None:
+    """The workload as one part where its domain is too large to write out and its marginals are all it asks for."""
+    domain = workload.domain
+    asked_alone = protection.neighbors is Neighbors.ADD_OR_REMOVE and not domain.structural_zeros
+    if domain.size <= MARGINALS_FROM or not asked_alone:
+        return None
+    [part] = parts_of(workload, values, split=False)
+    return part if part.is_symmetric else None
+
+
+def _by_marginals(part: WorkloadBlock, noise: NoiseName, starts: int | None) -> tuple[FoundMarginals, float, float]:
+    """Marginals alone, their error and its bound: for Gaussian noise the optimum, for pure ε the best weights found."""
+    measured, lower = least_variance(part)
+    if noise == "gaussian":
+        return measured, lower, lower
+    weights, error, words = best_wide_marginals(part, starts)
+    return FoundMarginals(part, weights, residual=False, words=words), error, lower
 
 
 def _gaussian(part: WorkloadBlock, domain: Domain, protection: Protection, *, arrays: Arrays) -> GaussianOptimum:

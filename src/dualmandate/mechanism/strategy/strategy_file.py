@@ -27,6 +27,7 @@ from dualmandate.errors import InvalidMechanism, Refusal
 from dualmandate.mechanism.strategy.exact import ExactBlock, ExactStrategy
 from dualmandate.mechanism.strategy.integer_rounding import least_squares, right_inverse
 from dualmandate.mechanism.strategy.integer_rows import IntegerRows, IntegerSector, lengths
+from dualmandate.mechanism.strategy.marginal_rows import IntegerMarginals, residuals_of
 from dualmandate.mechanism.strategy.partitions import BITS, IntegerPartitions, Partition
 from dualmandate.mechanism.strategy.workload_blocks import Sector, WorkloadBlock, parts_of, public_tables
 from dualmandate.population import Protection
@@ -60,6 +61,11 @@ def _pieces(exact: ExactStrategy) -> Iterator[bytes]:
 
 
 def _rows(part: ExactBlock) -> Iterator[bytes]:
+    if isinstance(part, IntegerMarginals):
+        yield b"differences" if part.residual else b"counts"
+        for kept, weight in zip(part.sets, part.weights, strict=True):
+            yield _listed("marginal", (*kept, weight.as_integer_ratio()))
+        return
     if isinstance(part, IntegerPartitions):
         for grouping, weights in zip(part.groupings, part.weights, strict=True):
             for coding in grouping:
@@ -147,6 +153,10 @@ def _public_name(tables: tuple[tuple[Factor, ...], ...]) -> str | None:
 def _part_document(part: ExactBlock) -> Document:
     apart = all(level.orbits == level.merged for level in part.part.levels)
     document: Document = {"axes": list(part.part.axes), "cell_by_cell": apart}
+    if isinstance(part, IntegerMarginals):
+        kinds = [str(step) for step in part.steps]
+        sets = [[list(kept), kind] for kept, kind in zip(part.sets, part.kind_of.tolist(), strict=True)]
+        return {**document, "differences": part.residual, "weights": kinds, "marginals": sets}
     if isinstance(part, IntegerPartitions):
         pairs = zip(part.groupings, part.weights, strict=True)
         return {**document, "tables": [_table_document(grouping, weights) for grouping, weights in pairs]}
@@ -158,12 +168,31 @@ def _part_from(document: Mapping[str, Any], part: WorkloadBlock, norm: Norm) -> 
     if tuple(document["axes"]) != part.axes:
         raise ValueError
     part = part.cell_by_cell() if document["cell_by_cell"] else part
+    if "marginals" in document:
+        return _marginals_from(document, part)
     if "tables" in document:
         tables = [_table_from(each) for each in document["tables"]]
         groupings, weights = (tuple(each) for each in zip(*tables, strict=True))
         return IntegerPartitions(part, groupings, weights, AS_WRITTEN)
     sectors = dict(_sector_from(each, part, norm) for each in document["sectors"])
     return IntegerRows(part, AS_WRITTEN, sectors)
+
+
+def _marginals_from(document: Mapping[str, Any], part: WorkloadBlock) -> IntegerMarginals:
+    weights = list(map(Fraction, document["weights"]))
+    pairs = [(tuple(map(int, places)), weights[kind]) for places, kind in document["marginals"]]
+    sets, chosen = zip(*pairs, strict=True)
+    if (
+        not part.is_symmetric
+        or part.public
+        or min(weights) <= 0
+        or any(list(each) != sorted(set(each)) for each in sets)
+    ):
+        raise ValueError
+    found = IntegerMarginals(part, sets, chosen, bool(document["differences"]), AS_WRITTEN)
+    if not residuals_of(part).keys() <= found.sources.keys():
+        raise ValueError  # some query would have no answer
+    return found
 
 
 def _table_document(grouping: tuple[Partition, ...], weights: Floats) -> Document:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -511,6 +512,8 @@ def parts_of(
 
 def _alone(squares: dict[Key, Fraction], place: int) -> dict[Hashable, Fraction] | None:
     """Squared weights of one attribute's factors relative to the first, if they multiply those of the rest."""
+    if len(set(Counter(key[place] for key in squares).values())) > 1:
+        return None  # not every one of them stands beside the same others
     rest: dict[Key, dict[Hashable, Fraction]] = {}
     for key, value in squares.items():
         rest.setdefault(key[:place] + key[place + 1 :], {})[key[place]] = value
