@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,11 @@ Table = dict[str, Any]
 def random_program(seed: int) -> str:
     """The text of a program file."""
     return RandomProgram(np.random.default_rng(seed)).text()
+
+
+def fuller_program(seed: int) -> str:
+    """The same, with more around the choice."""
+    return FullProgram(np.random.default_rng(seed)).text()
 
 
 class RandomProgram:
@@ -322,6 +327,123 @@ class RandomProgram:
             table["loss"] = "squared"
         elif kind in ("relative", "tail", "worst-case"):
             table["loss"] = kind
+
+
+class FullProgram(RandomProgram):
+    """Besides, what stands around the choice: other people, other readings, what is known of the numbers, markets."""
+
+    USUAL = 0.15  # how often each part is there, where it can be
+
+    def _choose_bounds(self, document: Table) -> None:
+        super()._choose_bounds(document)
+        parts = (
+            self._divide_people,
+            self._know_more_of_the_cost,
+            self._read_otherwise,
+            self._value_tables,
+            self._count_at_a_bound,
+            self._meet_markets,
+            self._look_ahead,
+            self._state_time,
+        )
+        for part in parts:
+            if self.chance(self.USUAL):
+                part(document)
+        if self.chance(0.5):
+            self._add_people_up(document)
+
+    def _divide_people(self, document: Table) -> None:
+        size = document["population"]["population_size"]["value"]
+        if size == 1:
+            return
+        cost = document["preferences"].pop("mean_disclosure_cost")
+        costs = {"few": (0.25, cost), "many": (0.75, self.money(cost["unit"]))}
+        groups = [
+            {
+                "name": name,
+                "size": {"value": part * size, "unit": "person", "source": "drawn"},
+                "mean_disclosure_cost": cost,
+            }
+            for name, (part, cost) in costs.items()
+        ]
+        document["preferences"]["groups"] = groups
+
+    def _amount(self, unit: str, low: float = -3, high: float = 5) -> Table:
+        """Of what no error is carried into the choice, and so none may be stated."""
+        return {key: part for key, part in self.money(unit, low, high).items() if key != "standard_error"}
+
+    def _add_people_up(self, document: Table) -> None:
+        if "groups" not in document["preferences"] and self.chance(0.9):
+            return
+        terms: Table = {
+            "phantoms": [0.1, 2],
+            f"disagreement_{self.measure}": self.one_of(0.05, 0.5),
+            "status_quo": 0.3,
+            "options": [0.1, 1, 3],
+            "baseline": self._amount("USD per person"),
+        }
+        document["social_choice"] = {name: terms[name] for name in self.some(list(terms))}
+
+    def _know_more_of_the_cost(self, document: Table) -> None:
+        cost = document["preferences"].get("mean_disclosure_cost")
+        if cost is None:
+            return
+        if self.chance(0.5):
+            cost["standard_error"] = cost["value"] / 4
+            document["uncertainty"] = {"spread_of_answers": 1, "respondents": 100, "source": "drawn"}
+        elif "standard_error" not in cost:
+            cost |= {"least": cost["value"] / 3, "largest": 3 * cost["value"]}
+
+    def _read_otherwise(self, document: Table) -> None:
+        document["program"]["public_total"] = self._amount("USD", 0, 9)
+        if "mean_disclosure_cost" in document["preferences"]:
+            reading = {"reading": "otherwise", "parameter": "mean_disclosure_cost", "source": "drawn"}
+            document["readings"] = [reading | {"times": self.one_of(0.001, 0.5, 1000)}]
+
+    def _value_tables(self, document: Table) -> None:
+        for table in self.some(document["workload"], 1):
+            table["value_of_publishing"] = self._amount("USD", 0, 8)
+            if self.chance(0.3):
+                table["details"] = [{"name": "all", "by": [], "value_of_publishing": self._amount("USD", 0, 8)}]
+            if "estimates" not in table:
+                table["existing_error"] = self._amount(table.get("unit", "person"), -1)
+
+    def _count_at_a_bound(self, document: Table) -> None:
+        amounts = [name for name in self.numeric if "grid" in self.attributes[name]]
+        if amounts and "share" not in document["workload"][0]:
+            worth = self.money("USD per person^2")
+            table = {"name": "at the bound", "at_bound_of": self.one_of(*amounts), "value_of_accuracy": worth}
+            document["workload"].append(table)
+
+    def _meet_markets(self, document: Table) -> None:
+        document["markets"] = {
+            "largest_user_share": self.one_of(0.01, 0.5),
+            "budget": self._amount("USD", -2, 7),
+            "harm": self._amount("USD per person"),
+            "target_error": self.one_of(1e-9, 0.05, 0.5),
+            "source": "drawn",
+        }
+
+    def _look_ahead(self, document: Table) -> None:
+        releases = {"releases": self.one_of([0], [0, 10, 80]), "largest_total": self.one_of(0.01, 2)}
+        document["horizon"] = {"discount_factor": 0.9, "disclosure_after_years": 72, "source": "drawn", **releases}
+
+    def _state_time(self, document: Table) -> None:
+        time = self.one_of("per year", "once", "lifetime")
+        for table in tables_of(document):
+            if "value" in table and table.get("unit", "").startswith("USD"):
+                table["time_base"] = time
+
+
+def tables_of(document: Any) -> Iterator[Table]:
+    """Every table in a document, however deep."""
+    if isinstance(document, dict):
+        yield document
+        for part in document.values():
+            yield from tables_of(part)
+    elif isinstance(document, list):
+        for part in document:
+            yield from tables_of(part)
 
 
 MOST_TINY_CELLS = 12

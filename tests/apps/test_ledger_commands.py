@@ -369,6 +369,21 @@ def test_a_plan_that_counted_the_ledger_is_followed_with_what_was_left_then(comm
     plan = json.loads(Path("report/plan.json").read_text(encoding="utf-8"))
     assert (plan["choice"]["bound_by"], plan["remaining"]) == ("ledger", "1/3")
     assert command("approve", "report/plan.json", "--by", "Ben").status == 0
+    spend(Path(), plan["digest"], PrivacyLoss(Fraction(plan["loss"]["exact"])))
+    assert command("approve", "report/plan.json", "--by", "Cleo").status == 0
+
+
+def test_a_plan_that_counted_what_the_account_never_had_is_not_approved(command: Command) -> None:
+    """All else in it follows from the number that it states: it was planned with another ledger, and names this one."""
+    opened(command)
+    own = planned(command)["program"]["account_identifier"]
+    rich = ["--ledger", "other/ledger.sqlite"]
+    Path("other").mkdir()
+    opened(command, *rich, cap="1000000")
+    document = planned(command, *rich)
+    document["program"]["account_identifier"] = own
+    Path("report/plan.json").write_text(json.dumps(with_pages(document, {})), encoding="utf-8")
+    assert "`remaining`" in refused(command, "approve", "report/plan.json", code="invalid file")["why"]
 
 
 def test_a_file_that_is_no_plan_is_not_approved(command: Command) -> None:

@@ -314,6 +314,7 @@ def test_no_other_bound_leaves_society_better_off(tmp_path: Path) -> None:
     assert curve.chosen
     assert curve.recommended is not None
     assert curve.recommended.bound == curve.bound == plan.program.bounds["cost"]
+    assert "distribution of cost" in plan.robustness.exact  # it decides the bound, and with it the choice
     near = [row.bound for row in curve.rows if 0.4 < row.bound / curve.bound < 2.5][::2]
     losses = [load(written(tmp_path / "b", ("upper = 100000", f"upper = {b}"))).plan().choice.welfare for b in near]
     assert plan.choice.welfare >= max(losses) * (1 + 1e-3)
@@ -321,6 +322,7 @@ def test_no_other_bound_leaves_society_better_off(tmp_path: Path) -> None:
         "Cost", "cost"
     )
     stated = load(written(tmp_path / "c")).plan()
+    assert "distribution of cost" not in stated.robustness.exact
     assert "It is recommended" in " ".join(plan_words(stated).split())
 
 

@@ -165,7 +165,7 @@ def test_existing_errors_are_reported_and_move_nothing(title_i: Path) -> None:
     plan = planned(title_i, in_workload=EXISTING)
     assert plan.choice.epsilon == pytest.approx(2.527644, abs=1e-6)
     [row] = plan.extensions.existing
-    assert row.noise == pytest.approx(0.559499, abs=1e-6)
+    assert row.noise == pytest.approx(math.sqrt(2) / 2.5276)  # at the loss that is spent
     assert row.together == pytest.approx(math.hypot(120, 0.559499))
     assert row.added == pytest.approx(0.559499**2 / 120**2 / 2, rel=1e-3)
     assert "does not move the choice" in plan_words(plan)

@@ -14,6 +14,7 @@ from dualmandate.errors import IncompatibleUnits, InvalidFile, InvalidValue, Mis
 from dualmandate.frontier import private_multiplicative_weights
 from dualmandate.planning.plan import Plan
 from dualmandate.planning.program import load
+from dualmandate.population.wording import number
 from dualmandate.report.documents.plan import plan_document
 from dualmandate.report.documents.schemas import schema
 from dualmandate.report.plan_words import plan_words
@@ -98,6 +99,16 @@ def test_tail_loss_is_a_price_for_each_number_off_by_too_much(tmp_path: Path) ->
     assert "are expected to be off by more than 5 people" in " ".join(plan_words(plan).split())
 
 
+def test_a_table_that_is_noise_and_nothing_else_is_told(tmp_path: Path) -> None:
+    """Harm that is bounded leaves a cheap table next to no share of the loss: its errors cost what they may anyway."""
+    cheap = '[[workload]]\nname = "all people"\n' + TAIL + value(1e-3)
+    plan = planned(tmp_path, SQUARED + cheap, 'geometric"\nmeasured = "apart')
+    assert plan.tables[1].root_mean_squared_error > 1e5
+    [note] = [note for note in plan.notes if "noise and nothing else" in note]
+    assert note.startswith("The numbers of 'all people' are noise and nothing else: typically off by more than all")
+    assert not [note for note in planned(tmp_path, SQUARED).notes if "noise and nothing else" in note]
+
+
 def test_worst_case_loss_prices_alpha_and_stands_beside_multiplicative_weights(tmp_path: Path) -> None:
     plan = planned(tmp_path, WORST + value(1000, "USD per person"))
     constant = -math.log(1 - 0.95**0.25)
@@ -107,6 +118,21 @@ def test_worst_case_loss_prices_alpha_and_stands_beside_multiplicative_weights(t
     share = private_multiplicative_weights(1e5, 4, 4, failure_probability=1e-10, miss_probability=0.05)
     assert row["multiplicative_weights"][0]["worst_error"] == pytest.approx(1e5 * share.error(float(plan.loss.amount)))
     assert "no number of 'people' is off by more than 4.671 people" in " ".join(plan_words(plan).split())
+
+
+def test_a_bound_above_everybody_promises_nothing_and_earlier_errors_are_not_counted(tmp_path: Path) -> None:
+    existing = 'existing_error = { value = 40, unit = "person", source = "s" }\n'
+    plan = planned(tmp_path, WORST + value(10, "USD per person") + existing)
+    assert plan.choice.epsilon == pytest.approx(0.1 * math.sqrt(-1000 * math.log(1 - 0.95**0.25) / COST), rel=1e-6)
+    words = " ".join(plan_words(plan).split())
+    assert "δ = 1 × 10⁻¹⁰ promises nothing, because its bound is above all 100,000 at this epsilon." in words
+    least = 3e5 * (10 * math.log(4) ** 2 / 1e5) ** (1 / 3) / plan.choice.epsilon ** (1 / 3)
+    assert f"multiplicative weights with selection promises {number(least)} people at this epsilon." in words
+    assert "What errors of 'people' cost is of noise alone: what was there before is not counted in it." in words
+    assert "grows with the square of an error" not in words
+    squared = " ".join(plan_words(planned(tmp_path, SQUARED + existing)).split())
+    assert "grows with the square of an error, what was there before does not move the choice." in squared
+    assert "not counted in it" not in squared
 
 
 def test_what_is_done_by_hand_with_noise_that_is_not_drawn_is_marked_where_it_does_better(tmp_path: Path) -> None:
@@ -120,6 +146,10 @@ def test_what_is_done_by_hand_with_noise_that_is_not_drawn_is_marked_where_it_do
     words = " ".join(plan_words(replace(plan, saving=replace(plan.saving, by_value=better))).split())
     assert "better off, but Laplace noise is a study: it is not drawn exactly." in words
     assert "is a study: it is not drawn" not in " ".join(plan_words(plan).split())
+    alike = replace(row, choice=replace(row.choice, welfare=plan.choice.welfare * (1 + 1e-12)))
+    words = " ".join(plan_words(replace(plan, saving=replace(plan.saving, by_value=alike))).split())
+    assert "In shares by value, by hand too, it would choose epsilon = " in words
+    assert "and leave society as well off." in words
     hand = plan.saving.naive
     assert hand.choice is not None
     unfit = replace(hand, choice=replace(hand.choice, epsilon=9.0, bound_by="fitness for use"))

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import Tell
-from tests.random_programs import random_program
+from tests.random_programs import fuller_program, random_program
 
 import dualmandate
 from dualmandate.errors import Refusal
@@ -23,6 +23,7 @@ from dualmandate.report.plan_words import plan_words
 
 PROGRAMS = int(os.environ.get("DUALMANDATE_PROGRAMS", "300"))
 BATCHES = 20
+FULLER = 11  # One program in so many has more around its choice.
 
 
 def plan_or_refuse(path: Path) -> bool:
@@ -44,7 +45,7 @@ def test_a_program_plans_or_is_refused(batch: int, tmp_path: Path, tell: Tell) -
     path, planned = tmp_path / "program.toml", 0
     seeds = range(batch, PROGRAMS, BATCHES)
     for seed in seeds:
-        path.write_text(random_program(seed), encoding="utf-8")
+        path.write_text((fuller_program if seed % FULLER == 0 else random_program)(seed), encoding="utf-8")
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             try:

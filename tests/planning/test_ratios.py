@@ -20,6 +20,7 @@ from dualmandate.population import PrivacyLoss
 from dualmandate.publication.data_dictionary import DIVIDING
 from dualmandate.publication.release import Release
 from dualmandate.publication.superpopulation import COUNTED, COVERED
+from dualmandate.publication.table_intervals import OF_COUNTED, SIMULATED
 from dualmandate.publication.writing import Parquet, ReleaseSheet
 from dualmandate.report.documents.ledger import ReleaseDocument
 from dualmandate.report.documents.plan import plan_document
@@ -270,6 +271,8 @@ def test_a_release_publishes_ratios_with_intervals_in_every_form(tmp_path: Path)
     assert (release.facts["ratios"][0]["clipped"], together.covers) == (clipped, f"{COUNTED}; only {clipped}")
     assert whole.covers == COUNTED
     assert release.interval("persons by region").covers == COVERED
+    said = {table["name"]: table["intervals"]["values"] for table in facts["tables"]}
+    assert (said["persons by region"], said["persons"]) == (OF_COUNTED, SIMULATED)  # whole numbers know of no draw
     assert (folder / facts["ratios"][0]["sdmx-csv"]).exists()
     page = (folder / "index.html").read_text(encoding="utf-8").replace("&#39;", "'")
     assert f"'cost by region' over 'persons by region', in USD per person; what is counted: {clipped}." in page

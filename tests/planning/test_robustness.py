@@ -50,6 +50,7 @@ def test_where_nothing_is_stated_nothing_is_moved_and_it_says_so(title_i: Path) 
     assert document["tornado"] == []
     assert (document["robustness"]["judged"], document["robustness"]["interval"]) == (False, None)
     taken = ["mean_disclosure_cost", "population_size", "consequence", "price_of_squared_misallocation"]
+    taken.append("relative_privacy_weight")
     assert document["robustness"]["exact"] == taken
     first, second = plan_words(plan).split("The choice\n")[1].split("\n  - ")[:2]
     assert first.startswith("  - The choice is epsilon = 2.5276")
@@ -61,6 +62,14 @@ def test_where_nothing_is_stated_nothing_is_moved_and_it_says_so(title_i: Path) 
     moved = {row["input"]: row["elasticity"] for row in document["elasticities"]}
     assert moved.pop("largest_epsilon") == pytest.approx(0, abs=1e-9)
     assert [abs(each) for each in moved.values()] == pytest.approx([1 / 3] * 5, abs=1e-9)
+
+
+def test_a_prior_belief_is_taken_as_exact_but_for_other_readings(changed: Change) -> None:
+    form = ('= "linear"', '= "posterior"\nprior_probability = 0.01')
+    path = changed(form, ("USD per child per epsilon", "USD per child"))
+    assert "prior_probability" in load(path).plan().robustness.exact
+    other = READING.format("prior_probability", "value = 0.02")
+    assert "prior_probability" not in load(changed((LIMITS, other))).plan().robustness.exact
 
 
 def test_only_stated_ranges_are_in_the_tornado(changed: Change) -> None:

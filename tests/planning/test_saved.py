@@ -117,6 +117,28 @@ def test_changed_plans_are_refused(plan_file: Path, change: Any) -> None:
     assert caught.value.where.file == str(plan_file)
 
 
+ENDLESS = "1e99999999"  # as a fraction, a number of a hundred million digits
+
+
+@pytest.mark.parametrize("key", ["amount", "loss", "bound", "remaining"])
+def test_an_exact_number_that_is_none_is_refused_at_once(plan_file: Path, key: str) -> None:
+    whole = plan_file.read_text(encoding="utf-8")
+    for stated in (ENDLESS, "1/0", "0.5", 1, float("inf"), ["1"]):
+        document = json.loads(whole)
+        exact = document["exact"]
+        if key == "amount":
+            exact["loss"]["amount"] = stated
+        elif key == "loss":
+            exact["measurements"][0]["loss"] = stated
+        elif key == "bound":
+            exact["bounds"] = {"age": stated}
+        else:
+            document["remaining"] = stated
+        plan_file.write_text(json.dumps(with_pages({**document, "digest": digest_of(exact)}, {})), encoding="utf-8")
+        with pytest.raises(InvalidFile, match="is not a plan"):
+            load_plan(plan_file)
+
+
 @pytest.mark.parametrize("key", ["amount", "allocation", "unit", "name", "mechanism", "losses"])
 def test_what_follows_from_the_exact_part_is_followed_even_under_a_new_digest(plan_file: Path, key: str) -> None:
     """Whoever changes a plan can also write the digest of what it shows anew; the approved digest holds these."""

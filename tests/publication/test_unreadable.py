@@ -99,6 +99,15 @@ def test_what_stands_in_other_columns_is_not_read(line: bytes, tmp_path: Path) -
     assert check(CsvFile(path), DOMAIN, protection=Protection(), rules=DROP).open_for("a test").unreadable == 0
 
 
+def test_a_value_that_goes_on_in_the_next_line_is_read_line_by_line(tmp_path: Path) -> None:
+    """What stands between has the form of a record, and is one: nothing tells it from a quote that was forgotten."""
+    path = tmp_path / "people.csv"
+    path.write_text('sex,age,note\nf,3,"begun\nm,4,between\nended"\n', encoding="utf-8")
+    counts, read = found_in(CsvFile(path))
+    assert (np.argwhere(counts).tolist(), read) == ([[1, 4]], 3)
+    assert check(CsvFile(path), DOMAIN, protection=Protection(), rules=DROP).open_for("a test").unreadable == 2
+
+
 def read_by_python(content: bytes, columns: int) -> list[list[str | None] | None]:
     """Each line by the standard library's reader, alone; None for a line that it refuses or that is not as long."""
     found: list[list[str | None] | None] = []

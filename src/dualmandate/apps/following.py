@@ -11,13 +11,13 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dualmandate.errors import InvalidFile, Place
 
 if TYPE_CHECKING:
+    from dualmandate.ledger import Ledger
     from dualmandate.planning.program import Program
     from dualmandate.planning.saved_plan import SavedPlan
 
@@ -34,13 +34,21 @@ _PART = re.compile(f"{_POINTS}|({_NUMBER})", re.ASCII)
 _POINT = re.compile(r"-?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 
 
-def check_follows(saved: SavedPlan, file: Path, progress: Callable[[str], None] = lambda _: None) -> None:
-    """Refuse a plan, or the dossier beside it, that says anything else than its program gives when planned again."""
+def check_follows(
+    saved: SavedPlan, file: Path, ledger: Ledger, progress: Callable[[str], None] = lambda _: None
+) -> None:
+    """Refuse a plan, or the dossier beside it, that says anything else than its program gives when planned again.
+
+    What the account had left when it was planned does not follow from the program: the ledger says whether it ever did.
+    """
+    from dualmandate.apps.ledgers import was_remaining
     from dualmandate.report.documents.plan import plan_document
     from dualmandate.report.dossier import FIGURES, PAGE, dossier_texts
 
-    counted = saved.document.get("remaining")
-    plan = _program(saved, file).plan(None if counted is None else Fraction(counted), progress=progress)
+    program, counted = _program(saved, file), saved.remaining
+    if counted is not None and not was_remaining(counted, program, ledger):
+        raise _differs(file, "the account never had what `remaining` states", file, saved)
+    plan = program.plan(counted, progress=progress)
     plan = replace(plan, account_identifier=saved.account_identifier)  # which account it is, its ledger says
     again = json.loads(json.dumps(plan_document(plan)))
     if "file" in saved.document["program"]:

@@ -514,14 +514,15 @@ def approve(
     own = project_folder(plan_file.parent) or _ledger_near(plan_file.parent)
     start = plan_file.parent if own else Path.cwd()
     opening = next_step.open_account(start, plan.charge, account=plan.account, unit=unit, flag=ledger)
+    books = find_ledger(start, ledger, opening=opening).open()
     return record_approval(
-        find_ledger(start, ledger, opening=opening).open(),
+        books,
         approval,
         program=plan.program,
         account_identifier=plan.account_identifier,
         sign=sign,
         file=str(plan_file),
-        follow=lambda: check_follows(plan, plan_file, progress),
+        follow=lambda: check_follows(plan, plan_file, books, progress),
         opening=opening,
         then=next_step.check_records(plan_file, ledger),
     )
@@ -624,16 +625,26 @@ class AccountRoom:
 
 def room_for(program: Program, ledger: Ledger) -> AccountRoom:
     """What a release of the program may spend, by its account: in the program's currency, rounded down."""
-    population, mechanism = program.file.population, program.file.mechanism
-    account = named_account(ledger, population.account)
+    account = named_account(ledger, program.file.population.account)
+    left = ledger.remaining(account.name)
+    return AccountRoom(account, program.file.population.unit, left, _affordable(program, account, left))
+
+
+def was_remaining(counted: Fraction, program: Program, ledger: Ledger) -> bool:
+    """Whether the program's account had this much left at some time, in the program's currency."""
+    account = named_account(ledger, program.file.population.account)
+    return any(counted == _affordable(program, account, left) for left in ledger.balances(account.name))
+
+
+def _affordable(program: Program, account: Account, left: Fraction) -> Fraction:
+    mechanism = program.file.mechanism
     kind = LossKind(
         program.welfare.privacy_measure,
         records=program.protection.records_together,
         gaussian=mechanism.noise == "gaussian",
         failure_probability=mechanism.failure_probability,
     )
-    left = ledger.remaining(account.name)
-    return AccountRoom(account, population.unit, left, affordable(left, population.unit, account, kind))
+    return affordable(left, program.file.population.unit, account, kind)
 
 
 def _loss(loss: PrivacyLoss) -> str:

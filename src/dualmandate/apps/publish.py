@@ -215,7 +215,7 @@ def _check_shown(saved: SavedPlan, file: Path, ledger: Ledger, progress: Progres
     said = [event.document() for event in ledger.events(saved.account) if event.kind is EventKind.APPROVED]
     read = [each.get("shown") for each in said if each["plan_digest"] == saved.digest]
     if read and saved.shown not in read:  # what nobody approved is refused soon enough
-        check_follows(saved, file, progress)
+        check_follows(saved, file, ledger, progress)
 
 
 def _ordered(asked: PublishOptions, progress: Progress) -> tuple[ProgramFile, ReleaseSpec, SavedPlan | None]:

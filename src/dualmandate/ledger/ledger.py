@@ -475,6 +475,16 @@ class Ledger:
         with self._reading() as books:
             return min(books.room(account, parts or {}).values())
 
+    def balances(self, account: str) -> frozenset[Fraction]:
+        """All that `remaining` has ever told of an account: a plan that counted on it was made under one of them."""
+        with self._viewing() as connection:
+            books, found = Books(self._books.ledger, self._books.digests[0]), set()
+            for event in self._whole(connection):
+                books.read(event)
+                if account in books.accounts:
+                    found.add(min(books.room(account, {}).values()))
+            return frozenset(found)
+
     def report(self, account: str, failure_probability: Fraction) -> PrivacyLoss | None:
         """What is spent, for the public: (ε, δ) by the tight conversion from ρ, or the pure ε; None for nothing."""
         with self._reading() as books:

@@ -5,8 +5,8 @@ Its errors stand beside those of what would be done by hand, and beside the leas
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from dualmandate.choice import Choice, Limits, SocialWelfare
@@ -19,6 +19,8 @@ from dualmandate.planning.study import is_study
 from dualmandate.planning.technology import (
     BY_VALUE,
     EVENLY,
+    MOST_APART,
+    TOGETHER,
     Kind,
     Offered,
     Technology,
@@ -74,7 +76,8 @@ class TechnologyComparison:
 
     @cached_property
     def _compared(self) -> dict[Kind, Technology | Refusal]:
-        return {kind: self._built(kind) for kind in dict.fromkeys(self._kinds())}
+        found = {kind: self._built(kind) for kind in dict.fromkeys(self._kinds())}
+        return found | {made.kind: made for made in self._unasked(found)}
 
     def _best(self) -> Technology:
         """Of everything compared that can be published, what errs at the least cost at the chosen loss."""
@@ -93,6 +96,24 @@ class TechnologyComparison:
         yield self._by_hand
         if self._by_hand[2] == EVENLY:
             yield *self._by_hand[:2], BY_VALUE
+
+    def _unasked(self, known: Collection[Kind]) -> Iterator[Technology]:
+        """What else could be measured, and published, if the file did not state what is, or what shares a measurement.
+
+        A strategy is looked for only where the file leaves that open.
+        """
+        table = self.workshop.table.model_copy(update={"measured": TOGETHER})
+        free, several = replace(self.workshop, table=table), len(self.workshop.workload.tables) > MOST_APART
+        for measured in () if self.workshop.table_shares else free.groupings:
+            strategies = (TABLES,) if several else (TABLES, *free.strategies(measured))
+            for kind in ((self.used.noise, strategy, measured) for strategy in strategies):
+                if kind in known or not isinstance(made := self._built(kind), Technology):
+                    continue
+                try:
+                    made.check_carried_out(self.workshop.protection)
+                except Refusal:
+                    continue
+                yield made
 
     @property
     def _by_hand(self) -> Kind:

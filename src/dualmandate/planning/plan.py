@@ -23,7 +23,7 @@ from dualmandate.planning.ratios import RatioConsequence
 from dualmandate.planning.robustness import USUAL_CURRENCY, USUAL_PRICE, PublicTotal, Robustness
 from dualmandate.planning.saved_plan import PLAN_VERSION, Exact, digest_of, exact_content
 from dualmandate.planning.study import is_study, study_words
-from dualmandate.planning.technology import Technology, measured_words
+from dualmandate.planning.technology import TOGETHER, Technology, measured_words
 from dualmandate.population import PrivacyLoss, PrivacyMeasure
 from dualmandate.population.shown import cut_line, one_line
 from dualmandate.population.wording import chosen_loss, counted, money, number
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 MANY_TABLES, MOST_MOVED = 40, 20  # one of many tables moves the choice by little, and asking takes two more choices
 FAR = 1.0  # From this epsilon on a linear and a worst-case cost differ by more than half.
+MOST_LOST = 3  # tables named in a sentence
 NO_GAIN = 1e-9  # A share of what society loses below this is no difference.
 
 
@@ -176,6 +177,7 @@ def notes_on(plan: Plan) -> tuple[str, ...]:
     """Remarks for the reader, the ones about the guarantee first."""
     return (
         *((study_words(plan.technology.noise),) if plan.study else ()),
+        *_noise_alone(plan),
         *_bounds(plan),
         *_strategy(plan),
         *_better_noise(plan),
@@ -192,6 +194,7 @@ def warnings_on(plan: Plan) -> Iterator[str]:
     """Of the notes those that a reader must not miss, the ones that would change the choice by most first."""
     yield from unfinished(plan)
     for remarks in (
+        _noise_alone,
         _strategy,
         _better_noise,
         _beyond_the_total,
@@ -220,6 +223,35 @@ def _beyond_the_total(plan: Plan) -> Iterator[str]:
     """Where privacy loss or errors cost more than the public total that the program states."""
     if plan.public_total is not None:
         yield from [*plan.public_total.sentences()][1:]
+
+
+def _noise_alone(plan: Plan) -> Iterator[str]:
+    """Tables that errors would make worthless: off by more than all records together add up to."""
+    population = plan.program.file.population
+    records = float(population.population_size.value) * population.most_records_per_unit
+    off = {table.table: table.root_mean_squared_error for table in plan.tables}
+    lost = [
+        f"'{asked.name}'"
+        for asked in plan.program.file.workload
+        if off.get(asked.name, 0.0) > records * _largest_amount(plan, asked.sum_of)
+    ]
+    if lost:
+        more = f" and {len(lost) - MOST_LOST} more" if len(lost) > MOST_LOST else ""
+        yield (
+            f"The numbers of {', '.join(lost[:MOST_LOST])}{more} are noise and nothing else: typically off by more "
+            "than all records together add up to. Their accuracy is not worth its privacy here: leave the table out, "
+            "or state a fitness_for_use."
+        )
+
+
+def _largest_amount(plan: Plan, name: str | None) -> float:
+    """What one record adds to a table at most: 1 to a count."""
+    if name is None:
+        return 1.0
+    attribute = plan.program.domain.attribute(name)
+    assert attribute.lower is not None
+    assert attribute.grid is not None
+    return float(max(abs(attribute.lower), abs(attribute.lower + attribute.grid * (attribute.size - 1))))
 
 
 def _bounds(plan: Plan) -> Iterator[str]:
@@ -266,8 +298,17 @@ def _strategy(plan: Plan) -> Iterator[str]:
         gain, best, row = found
         yield (
             f"Noise on {measured_words(row.strategy, row.measured)} would leave society {money(gain, best.currency)} "
-            f'better off, at {best.privacy_measure} = {chosen_loss(float(best.loss))}: strategy = "{row.strategy}".'
+            f"better off, at {best.privacy_measure} = {chosen_loss(float(best.loss))}: {_leading_to(plan, row)}."
         )
+
+
+def _leading_to(plan: Plan, row: Comparison) -> str:
+    """What the file would have to say for another row to be used."""
+    stated = plan.program.file.mechanism
+    if stated.measured == TOGETHER or row.measured == plan.technology.measured:
+        return f'strategy = "{row.strategy}"'
+    also = "strategy and " if stated.states_strategy and row.strategy != plan.technology.strategy else ""
+    return f"leave {also}measured out of [mechanism]"
 
 
 def _better(plan: Plan, rows: Iterable[Comparison]) -> tuple[float, Choice, Comparison] | None:

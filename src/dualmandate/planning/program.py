@@ -174,6 +174,8 @@ def make_plan(program: Program, remaining: Fraction | float | None, progress: Ca
     loss = technology.exact_loss(choice)
     if not study:
         check_noise(program, technology.measurements, technology.shares(loss))
+    tables = _table_consequences(workshop, technology, choice, loss, bias=program.clipping.bias)
+    choice = _as_promised(choice, tables)
     progress("comparing with other technologies")
     bench = TechnologyComparison(workshop, found.offer, technology, choice=choice, limits=limits)
     comparisons = bench.comparisons()
@@ -196,7 +198,7 @@ def make_plan(program: Program, remaining: Fraction | float | None, progress: Ca
             failure_probability=float_or_none(mechanism.failure_probability),
             seen_in_the_data=program.file.population.seen_in_the_data,
         ),
-        tables=_table_consequences(workshop, technology, choice, loss, bias=program.clipping.bias),
+        tables=tables,
         ratios=ratio_consequences(
             program, welfare, measurements=technology.measurements, shares=technology.shares(loss)
         ),
@@ -216,6 +218,22 @@ def make_plan(program: Program, remaining: Fraction | float | None, progress: Ca
     return replace(plan, notes=notes_on(plan))
 
 
+def _as_promised(choice: Choice, tables: tuple[TableConsequence, ...]) -> Choice:
+    """The choice with the errors that are promised: rounding the loss down moves them in the fifth digit."""
+    promised = {table.table: table for table in tables}
+    return replace(
+        choice,
+        tables=tuple(
+            replace(
+                row,
+                root_mean_squared_error=promised[row.table].root_mean_squared_error,
+                root_mean_squared_consequence=promised[row.table].root_mean_squared_consequence,
+            )
+            for row in choice.tables
+        ),
+    )
+
+
 def _table_consequences(
     workshop: TechnologyBuilder,
     technology: Technology,
@@ -226,7 +244,8 @@ def _table_consequences(
 ) -> tuple[TableConsequence, ...]:
     """RMSE, 95 % half-width and consequences of every table at exactly the loss that a release spends.
 
-    So what is promised here is what the release states. The choice itself is the optimum before its loss is rounded.
+    So what is promised here is what the release states. What the choice costs is that of the optimum, before its loss
+    is rounded.
     """
     values = {value.table: value for value in workshop.welfare.table_values}
     shares, measurements = technology.shares(loss), technology.measurements

@@ -33,7 +33,7 @@ from dualmandate.choice import (
     tornado,
 )
 from dualmandate.errors import InvalidValue, Refusal, did_you_mean
-from dualmandate.planning.uncertainty import LEVEL, numbers_without_errors, stated_numbers
+from dualmandate.planning.uncertainty import LEVEL, judgments, numbers_without_errors, stated_numbers
 from dualmandate.planning.welfare import amount_in
 from dualmandate.population import PrivacyMeasure
 from dualmandate.population.shown import one_line
@@ -168,7 +168,10 @@ def robustness_of(
         elasticities=tuple(sorted((row for row in moved if math.isfinite(row.elasticity)), key=_weight)),
         tornado=tornado(frontier, welfare, limits, ranges=ranges, chosen=choice),
         readings=tuple(_readings(frontier, welfare, limits, read)),
-        exact=(*(name for name in stated if name not in ranges), *numbers_without_errors(program)),
+        exact=(
+            *(name for name in (*stated, *judgments(program)) if name not in ranges),
+            *numbers_without_errors(program),
+        ),
         interval=None if known is None else known.interval(LEVEL),
         span=None if known is None else known.span(LEVEL),
         why_no_interval="what the stated errors mean could not be worked out"

@@ -21,6 +21,7 @@ from typing import Any, TypeAlias
 from dualmandate.errors import InvalidFile, InvalidMechanism, InvalidRequest, NotApproved, Place, Refusal
 from dualmandate.planning.study import drawn_instead, is_study
 from dualmandate.population import PrivacyLoss, PrivacyMeasure
+from dualmandate.population.rational import read_exact
 from dualmandate.program.file import PROGRAM_FILE, read_bytes
 from dualmandate.program.schema import BEST
 
@@ -132,7 +133,7 @@ class SavedPlan:
     def loss(self) -> PrivacyLoss:
         """What a release of it spends, exactly."""
         loss = self.document["exact"]["loss"]
-        return PrivacyLoss(Fraction(loss["amount"]), PrivacyMeasure(loss["currency"]))
+        return PrivacyLoss(read_exact(loss["amount"]), PrivacyMeasure(loss["currency"]))
 
     @property
     def charge(self) -> PrivacyLoss:
@@ -143,7 +144,13 @@ class SavedPlan:
     @property
     def bounds(self) -> dict[str, Fraction]:
         """The upper bounds of amounts that the program leaves to its plan."""
-        return {name: Fraction(bound) for name, bound in self.document["exact"].get("bounds", {}).items()}
+        return {name: read_exact(bound) for name, bound in self.document["exact"].get("bounds", {}).items()}
+
+    @property
+    def remaining(self) -> Fraction | None:
+        """What the account had left when it was planned; None where that was not counted."""
+        stated = self.document.get("remaining")
+        return None if stated is None else read_exact(stated)
 
     @property
     def seen_in_the_data(self) -> tuple[str, ...]:
@@ -213,6 +220,7 @@ def load_plan(path: str | Path) -> SavedPlan:
     plan = SavedPlan(document)
     try:
         followed = _shown_of(plan) == _signed(plan)
+        _ = plan.bounds, plan.remaining
         for strategy in document["strategies"]:  # what publishing compares with the strategy's own file
             _ = strategy["group"], float(strategy["error_coefficient"])
         beside = {file.parent / name: digest for name, digest in document.get("pages", {}).items()}
@@ -252,7 +260,7 @@ def _signed(plan: SavedPlan) -> list[object]:
     exact, loss, charge = plan.document["exact"], plan.loss, plan.charge
     return [
         (loss.exact(), str(loss.privacy_measure), float(loss.amount)),
-        [str(Fraction(each["loss"])) for each in exact["measurements"]],
+        [str(read_exact(each["loss"])) for each in exact["measurements"]],
         plan.account,
         plan.program,
         plan.program_digest,

@@ -39,6 +39,7 @@ from dualmandate.planning.welfare import amount_in, float_or_none, in_currency
 from dualmandate.population.wording import chosen_loss, exact, money, number
 from dualmandate.program.file import dotted
 from dualmandate.program.number import calibrated_numbers
+from dualmandate.program.schema import BEST
 
 if TYPE_CHECKING:
     from dualmandate.frontier import Frontier
@@ -56,6 +57,10 @@ if TYPE_CHECKING:
 ERRORS_AGREE = 0.01  # A stated standard error and the one of its estimates differ by at most this share.
 QUANTILES = (0.005, 0.025, 0.05, 0.25, 0.5, 0.75, 0.95, 0.975, 0.995)
 LEVEL = 0.95
+JUDGED = {  # keys of [preferences] by the number that they state
+    "prior_probability": ("prior_probability",),
+    "relative_privacy_weight": ("relative_privacy_weight", "privacy_weight"),
+}
 MARGIN, LEAST_MARGIN = 1.4, 1.002  # times the lowest and the highest loss of peaks and rules, at most and at least
 
 
@@ -198,9 +203,25 @@ def numbers_without_errors(program: Program) -> Iterator[str]:
     yield from (
         f"typical_value of {ratio.name}" for ratio in file.ratios if _is_paid_for(ratio) and ratio.typical_value
     )
+    # What clipping leaves out moves the choice where it decides a bound, or whether a table is fit for use.
+    fit = {table.sum_of for table in file.workload if table.fitness_for_use is not None}
+    for name, attribute in file.population.attributes.items():
+        if attribute.distribution is not None and (attribute.upper == BEST or name in fit):
+            yield f"distribution of {name}"
+    if file.population.records_per_unit is not None and fit:
+        yield "records_per_unit"
     if file.participation is not None:
         answered = file.participation.model_fields_set - {"source"}
         yield from (name for name in type(file.participation).model_fields if name in answered)
+
+
+def judgments(program: Program) -> Iterator[str]:
+    """Numbers of [preferences] that have no error to state, and that other readings alone can move."""
+    stated = (program.file.preferences, *program.file.preferences.groups)
+    for row in inputs(program.welfare, program.limits, tables=()):
+        keys = JUDGED.get(row.name.split(" of ")[0], ())
+        if any(getattr(table, key, None) is not None for table in stated for key in keys):
+            yield row.name
 
 
 def _is_paid_for(ratio: RatioTable) -> bool:

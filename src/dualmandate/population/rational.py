@@ -14,6 +14,14 @@ Written = Fraction | Decimal | float | int | str
 
 # A short exponent: "1e999999999" would otherwise be a number of a billion digits.
 _PLAIN = re.compile(r"[+-]?(\d{1,40}(\.\d{0,40})?|\.\d{1,40})([eE][+-]?\d{1,3})?|[+-]?\d{1,40}/\d{1,40}", re.ASCII)
+_EXACT = re.compile(r"-?\d{1,4000}(/0*[1-9]\d{0,3999})?", re.ASCII)
+
+
+def read_exact(text: object) -> Fraction:
+    """The number that the house wrote exactly, as p or p/q; ValueError for anything else, before it costs time."""
+    if not isinstance(text, str) or _EXACT.fullmatch(text) is None:
+        raise ValueError("not an exact number")
+    return Fraction(text)
 
 
 def rational(number: Written) -> Fraction:

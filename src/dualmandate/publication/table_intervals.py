@@ -14,7 +14,7 @@ errors around the truth are like those around what was published.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -37,6 +37,7 @@ SIMULATED = (
     f"simulated: {DRAWS} releases of the published tables, as if these were the truth, with noise drawn anew by the "
     "same laws and made whole in the same way; an interval reaches as far as 90 or 95 % of those errors"
 )
+OF_COUNTED = f"{SIMULATED}; about the number that was counted, not about the one expected of a like population"
 EXACT = "published without noise"
 SUPERPOPULATION = (
     "not given here: the table estimates what a like population would show; load_release gives each interval"
@@ -124,7 +125,7 @@ class TableIntervals:
             lower = table.values - reach
             columns[f"value_lower_{percent}"] = np.maximum(lower, 0) if counts else lower
             columns[f"value_upper_{percent}"] = table.values + reach
-        return SIMULATED
+        return OF_COUNTED if table.name in self.order.superpopulation else SIMULATED
 
     def _rows(self, asked: Table) -> tuple[Rows | NestWeights, tuple[Noise, ...]]:
         """The rows that the estimates of a table rest on, and the noise of each kind of these."""
@@ -200,8 +201,3 @@ def _outward(reach: Reach | None) -> float:
     if reach.step == round(reach.step):
         return float(round(reach.distance))
     return reach.distance + ROUNDING * reach.step
-
-
-def interval_facts(words: Mapping[str, IntervalWords]) -> dict[str, dict[str, str]]:
-    """The same for release.json."""
-    return {name: {"estimates": each.estimates, "values": each.values} for name, each in words.items()}

@@ -328,7 +328,9 @@ def saving_words(plan: Plan) -> Iterator[str]:
 
 def _left(plan: Plan, rival: Comparison, gained: float) -> str:
     """How much worse off society would be with a rival; better off perhaps with one that nobody can publish."""
-    if gained >= 0:
+    if abs(gained) <= NO_DIFFERENCE * -plan.choice.welfare:
+        return "as well off"
+    if gained > 0:
         return f"{_money(plan, gained)} worse off"
     drawn = f", but {rival.noise.capitalize()} noise is a study: it is not drawn exactly" if rival.study else ""
     return f"{_money(plan, -gained)} better off{drawn}"
@@ -370,7 +372,7 @@ def _comparisons(plan: Plan) -> list[str]:
             for row, choice in able
         ],
     )
-    remarks = [STUDIES] if any(row.study for row in plan.comparisons) else []
+    remarks = [STUDIES] if any(row.study for row, _ in able) else []
     for row in plan.comparisons:
         if row.choice is None:
             names_itself = row.why.startswith(f"{row.noise} noise ")
@@ -536,8 +538,11 @@ def _loss_words(row: MeasuredLoss, plan: Plan) -> Iterator[str]:
                 f"is off by more than {quantity(row.falls_to, row.table_unit)}, which is worth {saved} and costs "
                 f"{_money(plan, paid)} of privacy."
             )
+        people = float(plan.program.file.population.population_size.value)
         for name, promise in row.multiplicative_weights:
-            yield f"For any data, {name} promises {quantity(promise, row.table_unit)} at this {measure}."
+            bound = quantity(promise, row.table_unit)
+            bound = bound if promise < people else f"nothing, because its bound is above all {number(people, 6)}"
+            yield f"For any data, {name} promises {bound} at this {measure}."
     elif row.given_out is not None and row.band is not None:
         yield f"By its public numbers '{row.table}' gives out {_money(plan, row.given_out)}."
         squared = row.unit.endswith("^2")
@@ -586,8 +591,12 @@ def _existing(plan: Plan) -> Iterator[str]:
             f"A number of '{row.table}' was typically off by {before} before noise; with noise it is off by "
             f"{together}, {percent(row.added)} more."
         )
-    if plan.extensions.existing:
+    squared = {value.table for value in plan.welfare.table_values if value.measure == "squared"}
+    if any(row.table in squared for row in plan.extensions.existing):
         yield "Where harm grows with the square of an error, what was there before does not move the choice."
+    for row in plan.extensions.existing:
+        if row.table not in squared:
+            yield f"What errors of '{row.table}' cost is of noise alone: what was there before is not counted in it."
 
 
 def _clipping(plan: Plan) -> Iterator[str]:

@@ -200,7 +200,14 @@ def _bad_packing(document: dict[str, Any]) -> None:
     document["parts"][0]["tables"][0]["weights"] = {"shape": [1, 1], "zlib": "no"}
 
 
-@pytest.mark.parametrize("change", [_other_weight, _other_digest, _no_parts, _other_shape, _bad_packing])
+def _endless_value(document: dict[str, Any]) -> None:
+    document["values"] = dict.fromkeys(document["values"], "1e99999999")  # of a hundred million digits
+
+
+CHANGES = [_other_weight, _other_digest, _no_parts, _other_shape, _bad_packing, _endless_value]
+
+
+@pytest.mark.parametrize("change", CHANGES)
 def test_what_was_changed_is_refused(change: Callable[[dict[str, Any]], None]) -> None:
     workload = stack(identity(40), total(40))
     document = strategy_document(optimize_strategy(workload).exact)

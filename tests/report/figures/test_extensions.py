@@ -66,6 +66,12 @@ def test_paths() -> None:
     assert path(free, PrivacyMeasure.PURE_DP, currency="USD").title == (
         "The best ε goes from 1.26 now to 1.797 in year 60; 9.951 in all"
     )
+    never_opened = budget_path(cell, welfare, years=(0, 5), horizon=DisclosureHorizon(discount_factor=0.97))
+    same = path(never_opened, PrivacyMeasure.PURE_DP, currency="USD")
+    assert (same.title, same.subtitle) == (
+        "The best ε of each release is 1.26; 2.52 in all",
+        "Privacy loss ε of each release",
+    )
     rows = path(capped, PrivacyMeasure.PURE_DP, currency="USD").table.rows
     assert [row["year"] for row in rows] == list(range(0, 70, 10))
 

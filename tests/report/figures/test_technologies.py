@@ -7,7 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.report.figures.conftest import SmallCurves
 
+from dualmandate.frontier import Frontier, Measure
+from dualmandate.population.arrays import Floats
 from dualmandate.report.figures import Figure, strategies, technologies
 from dualmandate.report.figures.errors import SAVING_REACH
 from dualmandate.report.theme import NARROW
@@ -100,6 +103,25 @@ def test_the_envelope_names_the_best_technology_and_the_price_of_the_other(
     assert "errors cost least with geometric" in picture.title
     drawn = [mark["data"]["values"] for mark in units(picture) if mark["mark"]["type"] == "line"]
     assert [{"loss": row["loss"], "times_0": row["times_0"]} for row in twin.rows] in drawn
+
+
+class Late(SmallCurves):
+    """Four times the errors of Laplace noise, and a fifth of them from three times the paper's best loss on."""
+
+    def values(self, loss: float, measure: Measure) -> Floats:
+        return super().values(loss, measure) * (4.0 if loss < 3 * 2.5276 else 0.2)
+
+
+def test_what_is_best_for_a_short_stretch_is_named_where_its_curve_ends(title_i: Any, laplace: Any, units: Any) -> None:
+    """Its bar is too short for its name; and what is twice as much or more is told as a multiple."""
+    late = Frontier("late", laplace.privacy_measure, laplace.query_counts, Late("laplace", laplace.curves.counts))
+    picture = technologies([laplace, late], title_i.welfare, title_i.choice)
+    assert (
+        picture.title
+        == "At ε = 2.5276, errors cost least with Laplace noise; with late noise they cost 4 times as much"
+    )
+    words = {mark["data"]["values"][0].get("text") for mark in units(picture) if mark["mark"]["type"] == "text"}
+    assert {"best: laplace", "late"} <= words
 
 
 def test_technologies_that_err_alike_are_said_to(title_i: Any, laplace: Any) -> None:

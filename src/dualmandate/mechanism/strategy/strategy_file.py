@@ -32,6 +32,7 @@ from dualmandate.mechanism.strategy.partitions import BITS, IntegerPartitions, P
 from dualmandate.mechanism.strategy.workload_blocks import Sector, WorkloadBlock, parts_of, public_tables
 from dualmandate.population import Protection
 from dualmandate.population.arrays import Floats, Integers
+from dualmandate.population.rational import read_exact
 from dualmandate.workload import Factor, Workload
 from dualmandate.workload.factor import LARGEST_DENSE
 from dualmandate.workload.levels import column_classes
@@ -127,7 +128,7 @@ def strategy_from(document: Mapping[str, Any], workload: Workload, protection: P
 def _strategy(document: Mapping[str, Any], workload: Workload, protection: Protection) -> ExactStrategy:
     if document["schema"] != VERSION or document["norm"] not in ("l1", "l2"):
         raise ValueError
-    values = {table.name: Fraction(document["values"][table.name]) for table in workload.tables}
+    values = {table.name: read_exact(document["values"][table.name]) for table in workload.tables}
     dearest, written = max(values.values()), document["parts"]
     relative = {name: value / dearest for name, value in values.items()}
     public = public_tables(workload.domain, protection)
@@ -223,7 +224,7 @@ def _sector_from(document: Mapping[str, Any], part: WorkloadBlock, norm: Norm) -
     sector: Sector = frozenset(sorted(pairs))
     if list(sector) != pairs:
         raise ValueError
-    numbers, weights = _unpacked(document["numbers"]), tuple(map(Fraction, document["weights"]))
+    numbers, weights = _unpacked(document["numbers"]), tuple(map(read_exact, document["weights"]))
     return sector, IntegerSector(numbers, weights, _inverse(part, sector, numbers, weights=weights, norm=norm))
 
 

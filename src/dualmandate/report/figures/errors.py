@@ -44,6 +44,7 @@ TIE = 1e-9  # relative difference of losses below which the earlier technology i
 SAVING_REACH = 4.0  # from a quarter of the chosen loss to four times it
 FARTHEST = 1e4  # times the cost at the choice, up and down: the edges
 ALIKE = 1e-4  # share of a cost that is no saving
+TWICE = 2.0  # from here on a multiple is easier to read than a share
 MOST_SHARE_LEFT = 0.9  # a bound further below than this says nothing to a reader
 
 
@@ -287,21 +288,30 @@ def _best_at(here: Row, frontiers: Sequence[Frontier], loss: str, studies: Colle
         return f"One technology was considered: {_noise(ranked[0][1])}"
     if ranked[1][0] - 1 < ALIKE:
         return f"At {loss}, {_noise(ranked[0][1])} and {_noise(ranked[1][1])} err alike"
-    more_with = percent(ranked[1][0] - 1)
+    dearer = ranked[1][0]
+    more = f"{percent(dearer - 1)} more" if dearer < TWICE else f"{number(dearer, 3)} times as much"
     first, second = (_noise(name) for _, name in ranked[:2])
-    return f"At {loss}, errors cost least with {first}; with {second} they cost {more_with} more"
+    return f"At {loss}, errors cost least with {first}; with {second} they cost {more}"
 
 
 def _ribbon(plane: Plane, rows: Rows, colors: Mapping[str, str]) -> list[Mark]:
     """Below the curves, one bar for each stretch on which one technology is the best."""
     marks: list[Mark] = []
-    for name, stretch in groupby(rows, key=lambda row: str(row["best"])):
-        part = list(stretch)
+    for name, part in _stretches(rows):
         bar = [{"x": row["loss"], "y": 1.0} for row in (part[0], part[-1])]
         marks.append(plane.curve(bar, "x", "y", color=colors[name], thick=9))
-        if len(part) > len(rows) / 4:
+        if _has_room(part, rows):
             marks.append(plane.words(bar[0]["x"], 1.0, f"best: {name}", color=colors[name], shift=(2, 12)))
     return marks
+
+
+def _stretches(rows: Rows) -> list[tuple[str, list[Row]]]:
+    return [(name, list(stretch)) for name, stretch in groupby(rows, key=lambda row: str(row["best"]))]
+
+
+def _has_room(stretch: Sequence[Row], rows: Rows) -> bool:
+    """Whether a name can stand below a bar; without one, it stands where its curve ends."""
+    return len(stretch) > len(rows) / 4
 
 
 def _ends(plane: Plane, rows: Rows, names: Iterable[str], key: str) -> list[tuple[Row, str, float]]:
@@ -317,7 +327,12 @@ def _compared_names(
     plane: Plane, rows: Rows, colors: Mapping[str, str], *, studies: Collection[str], height: int
 ) -> list[Mark]:
     """Each technology's name where its curve ends, or where it leaves the picture; names never cover each other."""
-    ends = [end for end in _ends(plane, rows, colors, "times") if end[0]["best"] != end[1]]
+    named = {name for name, stretch in _stretches(rows) if _has_room(stretch, rows)}
+    ends = [
+        (row, name, at)
+        for row, name, at in _ends(plane, rows, colors, "times")
+        if row["best"] != name or name not in named
+    ]
     places = spread([value for *_, value in ends], plane.up, height=height, gap=17)
     return [
         plane.words(row["loss"], place, _name(name, studies), color=colors[name], shift=(8, 0))

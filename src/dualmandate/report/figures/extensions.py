@@ -173,15 +173,21 @@ def path(releases: BudgetPath, privacy_measure: PrivacyMeasure, *, currency: str
 
     first, last, total = releases.releases[0], releases.releases[-1], number(releases.total)
     alone = number(sum(release.alone for release in releases.releases))
+    alike = len({number(release.alone) for release in releases.releases}) == 1  # as where records are never opened
+    if capped:
+        title = f"{len(rows)} releases would spend {letter} = {alone}; the cap leaves {total}"
+    elif alike:
+        title = f"The best {letter} of each release is {number(first.epsilon)}; {total} in all"
+    else:
+        now, later = number(first.epsilon), number(last.epsilon)
+        title = f"The best {letter} goes from {now} now to {later} in year {last.year:g}; {total} in all"
+    harm = "" if alike else "; a later one has fewer years to do harm"
+    why = " Later releases have fewer years to do harm until records are opened, and their errors count less today."
     return Figure(
         "path",
-        title=f"{len(rows)} releases would spend {letter} = {alone}; the cap leaves {total}"
-        if capped
-        else f"The best {letter} goes from {number(first.epsilon)} now to {number(last.epsilon)} in year "
-        f"{last.year:g}; {total} in all",
-        subtitle=f"Privacy loss {letter} of each release; a later one has fewer years to do harm",
-        sentence="Each circle is a release. Later releases have fewer years to do harm until records are opened, and "
-        "their errors count less today.",
+        title=title,
+        subtitle=f"Privacy loss {letter} of each release{harm}",
+        sentence="Each circle is a release." + ("" if alike else why),
         table=FigureTable.of(
             rows,
             "The best path of releases, in money of today",
