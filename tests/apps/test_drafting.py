@@ -210,6 +210,22 @@ def test_codes_with_zeros_before_them_and_codes_among_numbers(command: Command, 
     assert "Konto" in read_program(tmp_path / "asked" / "program.toml").file.population.attributes
 
 
+def test_names_of_columns_with_blanks_and_commas(command: Command, tmp_path: Path) -> None:
+    lines = [f"{'fm'[n % 2]};{'FM'[n % 2]};{n % 3};x" for n in range(200)]
+    (tmp_path / "odd.csv").write_text("\n".join(["Sex ;Kind, at birth;Age ;Note", *lines]) + "\n", encoding="utf-8")
+    named = ["--by", "Sex ", "--by", "Sex,Age ", "--by", "Kind, at birth"]
+    outcome = command("init", "mine", "--from", "odd.csv", "--yes", *named)
+    assert outcome.status == 0, outcome.err
+    tables = read_program(tmp_path / "mine" / "program.toml").file.workload
+    assert [(each.name, each.by) for each in tables] == [
+        ("people by Sex", ("Sex ",)),
+        ("people by Sex and Age", ("Sex ", "Age ")),
+        ("people by Kind, at birth", ("Kind, at birth",)),
+    ]
+    text = (tmp_path / "mine" / "program.toml").read_text(encoding="utf-8")
+    assert all(f"\n# {key:<7}= " in text for key in ("title", "agency", "author", "version", "date"))
+
+
 def test_seven_records(command: Command, tmp_path: Path) -> None:
     ages = (30, 31, 40, 50, 60, 70, 20)
     write_csv(tmp_path / "seven.csv", [{"region": "ab"[age % 2], "age": str(age)} for age in ages])

@@ -24,7 +24,7 @@ RELEASE = {
     "schema": "release/1", "label": "public", "release": "r000003", "program": "town <b>", "account": "residents",
     "loss": LOSS, "plan_digest": "a" * 64, "signatures": {"approvals": [STATED], "publication": STATED},
 }  # fmt: skip
-AUDIT = {"schema": "audit/1", "label": "public", "target": "release r000003 of town", "findings": [{}, {}]}
+AUDIT = {"schema": "audit/1", "label": "public", "target": "release r000003 of town <b>", "findings": [{}, {}]}
 
 
 def put(path: str, document: dict[str, Any], page: str | None = None) -> None:
@@ -67,7 +67,9 @@ def test_all_that_is_public_is_linked_and_nothing_else(command: Command) -> None
     assert "CANARY" not in page
     assert "residents (person): epsilon 2 in all, 0 spent, 2 left" in page
     town, village = page.index("town</a>"), page.index("village")
-    assert "<dd>approved</dd>" in page[town:village]
+    assert re.search(r"<dd>approved \d{4}-\d\d-\d\d, unsigned</dd>", page[town:village])
+    anchors = set(re.findall(r' id="([^"]+)"', page))
+    assert {"plan-1", "release-1"} <= set(re.findall(r'href="#([^"]+)"', page)) <= anchors
     assert "<dd>not approved here</dd>" in page[village:]
     assert "town &lt;b&gt;" in page
     assert "Ben" not in page  # a typed name is no signature

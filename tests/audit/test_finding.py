@@ -31,7 +31,7 @@ def test_intervals_cover() -> None:
 def test_ends_of_an_interval_are_told_apart_and_what_cannot_be_below_nothing_has_one_end() -> None:
     assert str(Rate(8_996_155, 9_104_774)).endswith("95 % interval 98.8 % to 98.81 %)")
     assert str(Range(0.0, 0.922, "of the draws")) == "at most 92.2 % of the draws"
-    assert str(Range(0.0, 2.444, "epsilon")) == "at most 2.444 epsilon"
+    assert str(Range(0.0, 2.4442, "epsilon")) == "at most 2.4442 epsilon"
     assert str(Range(0.0, 5.0, "USD")) == "0 to 5 USD"  # an amount may be below 0
     assert str(Range(0.0, 0.0, "epsilon")) == "0 epsilon"
     assert str(Range(2.142e17, 2.142e17, "a place")) == "214 quadrillion a place"

@@ -67,9 +67,8 @@ def test_every_benchmark_meets_its_targets(name: str) -> None:
     assert stages == list(dict.fromkeys(row.case for row in rows))
     for wall, processor, memory in batched_by_three(rows):
         assert (wall.unit, processor.unit, memory.unit) == ("seconds", "processor seconds", "megabytes")
-        assert wall.target is not None
-        assert processor.ours is not None
-        assert processor.ours > 0
+        assert wall.target is None  # a test is not judged by a wall clock
+        assert processor.target is not None
         assert memory.target is not None
     assert missed(rows) == []
 

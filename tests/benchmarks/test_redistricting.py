@@ -111,6 +111,7 @@ def test_a_small_release_is_published(
     at = redistricting.release(design, persons, tmp_path)
     redistricting.check_release(design, at)
     redistricting.check_interval(design, at)
+    redistricting.check_intervals(design, at)
     facts = json.loads((at / "release.json").read_text(encoding="utf-8"))
     assert facts["estimated_together"]
     tables = {table["name"]: table for table in facts["tables"]}

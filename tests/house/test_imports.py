@@ -81,6 +81,13 @@ def test_doors_import_nothing_heavy(module: str) -> None:
     assert not loaded_after(f"import {module}") & HEAVY
 
 
+def test_a_plan_is_made_without_a_database() -> None:
+    making = (
+        "from dualmandate.planning.program import load\nfrom dualmandate.report.documents.plan import plan_document"
+    )
+    assert not loaded_after(making) & {"alembic", "duckdb", "pyarrow", "sqlalchemy"}
+
+
 TYPED = """
 import sys
 from dualmandate.apps.cli import app

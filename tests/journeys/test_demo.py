@@ -26,7 +26,7 @@ def test_the_demo_writes_a_report_and_runs_again_without_losing_anything(typed: 
     assert (tmp_path / page).is_file()
     block, release = first.stdout.split("Last, it was attacked.")[1].split("the loss was computed again")
     assert "seven people: 1 a place" in block
-    assert "not above the claimed epsilon = 2.4442: 2.444 epsilon" in " ".join(release.split())
+    assert "not above the claimed epsilon = 2.4442: 2.4442 epsilon" in " ".join(release.split())
     assert "rebuilt no records better than a guess" in " ".join(release.split())
     assert "The claim, epsilon = 2.4442, was not contradicted" in " ".join(release.split())
     assert "100 %" not in release

@@ -53,10 +53,11 @@ def pasted(command: str, folder: Path) -> tuple[int, str]:
 @pytest.mark.slow
 def test_a_file_nobody_prepared_is_published_by_the_printed_lines_alone(tmp_path: Path) -> None:
     counted = claims(tmp_path / "claims.csv")
-    typed, command, said = list[str](), "dualmandate init claims --from claims.csv --yes", ""
+    typed, told, command = list[str](), dict[str, str](), "dualmandate init claims --from claims.csv --yes"
     while len(typed) < 12:
         status, said = pasted(command, tmp_path)
         typed.append(command.split()[1])
+        told[typed[-1]] = said
         following = re.search(r"^next:\n  (.+)$", said, re.MULTILINE)
         accepting = re.search(r"recorded and published: (dualmandate approve .+)$", said, re.MULTILINE)
         assert status == (2 if accepting else 0), said
@@ -65,8 +66,10 @@ def test_a_file_nobody_prepared_is_published_by_the_printed_lines_alone(tmp_path
         if found is None:
             break
         command = found[1]
-    assert typed == ["init", "plan", "ledger", "approve", "approve", "check", "publish", "audit"]
-    assert "somebody is in the data: members were recognized in" in said  # the verdict of the audit
+    assert typed == ["init", "plan", "ledger", "approve", "approve", "check", "publish", "audit", "index"]
+    assert "somebody is in the data: members were recognized in" in told["audit"]  # its verdict
+    assert "linked: 1 plan, 1 release, 1 public audit, 1 account" in told["index"]
+    assert (tmp_path / "claims" / "index.html").is_file()
 
     [folder] = (tmp_path / "claims" / "releases").iterdir()
     assert folder.name == "people-1"
@@ -74,9 +77,9 @@ def test_a_file_nobody_prepared_is_published_by_the_printed_lines_alone(tmp_path
         assert path.is_dir() or FREE_TEXT.encode() not in path.read_bytes()
         assert path.is_dir() or b"claims.csv" not in path.read_bytes()
     release = dualmandate.load_release(folder)
-    table = release["people by Région "].to_pandas()
-    published = dict(zip(table["Région , spelled once"].str.casefold(), table["value"], strict=True))
-    errors = dict(zip(table["Région , spelled once"].str.casefold(), table["standard_error"], strict=True))
+    table = release["people by Région"].to_pandas()
+    published = dict(zip(table["Région, spelled once"].str.casefold(), table["value"], strict=True))
+    errors = dict(zip(table["Région, spelled once"].str.casefold(), table["standard_error"], strict=True))
     assert published.keys() == counted.keys()
     # The file says nothing of the one spelling of a region: North, north and NORTH are one row, and no record is lost.
     assert all(abs(published[name] - counted[name]) <= 6 * errors[name] + 1 for name in counted)

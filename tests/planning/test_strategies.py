@@ -261,7 +261,7 @@ def refusing(*_: Any, **__: Any) -> Any:
 
 @pytest.mark.parametrize(
     ("worth", "strategy", "measured"),
-    [("900", "identity", "Every cell is"), ("9000", "workload", "The tables themselves are")],
+    [("400", "identity", "Every cell is"), ("9000", "workload", "The tables themselves are")],
 )
 def test_where_no_strategy_can_be_looked_for_the_tables_or_cells_are_measured(
     town: Any, monkeypatch: pytest.MonkeyPatch, worth: str, strategy: str, measured: str

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from dualmandate.publication.data_dictionary import described, readme
-from dualmandate.publication.table_intervals import BY_LAW, NO_SIMULATION, SIMULATED, IntervalWords
+from dualmandate.publication.number_errors import BY_LAW
+from dualmandate.publication.table_intervals import NO_SIMULATION, SIMULATED, IntervalWords
 from dualmandate.publication.writing import ReleaseSheet
 
 TABLE = {"name": "persons", "unit": "person", "cells": 2, "csv": "tables/persons.csv", "columns": ["district", "sex"]}

@@ -21,7 +21,7 @@ from dualmandate.mechanism.strategy import strategy as optimizing
 from dualmandate.population import Attribute, Confidential, Domain, PrivacyLoss, PrivacyMeasure, Protection
 from dualmandate.publication import CsvFile, Rules, post_processing
 from dualmandate.publication.consistency.records_fit import Target, fitted_records
-from dualmandate.publication.intervals import reach_of_rows
+from dualmandate.publication.intervals import draws_of, reach_of_draws
 from dualmandate.publication.marginal_counts import MarginalCounts, largest_sets, words_of
 from dualmandate.publication.measuring import fingerprint, measure
 from dualmandate.publication.release_spec import Group, ReleaseSpec
@@ -217,7 +217,7 @@ def test_intervals_hold_as_often_as_they_say() -> None:
         for kind, noise in enumerate(group.noises):
             here = np.flatnonzero(kinds == kind)
             errors += noise.distribution().draw(generator, (len(errors), len(here))) @ shares[here]
-        reach = reach_of_rows(shares, kinds, group.noises, 0.1)
+        reach = reach_of_draws(draws_of(shares, kinds, group.noises), 0.1)
         assert reach is not None
         assert 0.892 < np.mean(np.abs(errors) <= reach.distance) < 0.912
         if len(numbers) == 1:

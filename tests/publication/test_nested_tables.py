@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -177,5 +178,42 @@ def test_the_weights_of_a_nested_estimate_are_those_of_its_measurements(protecti
         cells = list(range(0, len(before.estimates), 2))
         weights = weighing.weights(before.name, cells)
         assert weights @ noise == pytest.approx((after.estimates - before.estimates)[cells].sum(), abs=1e-9)
+        counted = weighing.counted(before.name, cells)
+        assert counted is not None
+        parts = [float(sizes**2 @ times) * noise.distribution().variance for noise, sizes, times in counted]
+        assert sum(parts) == pytest.approx(weights**2 @ spread, abs=1e-9)
+        assert weighing.spreads(before.name, np.arange(len(before.estimates))) == pytest.approx(before.standard_errors)
         rows = weighing.weights(before.name, [0])
         assert np.sqrt(rows**2 @ spread) == pytest.approx(before.standard_errors[0], abs=1e-9)
+
+
+@pytest.mark.parametrize("blocks", [Fraction(1, 5), Fraction(1, 50)])
+def test_sums_of_estimates_that_are_not_the_best_have_the_weights_that_they_have(blocks: Fraction) -> None:
+    """Ages are unlike parts of the total, and blocks measured otherwise than counties: passes take products instead."""
+    unlike = Grouping.of("known", ["known" if job != "?" else job for job in ("n", "y", "?")])
+    over = Domain(domain().attributes, (Hierarchy("block", (COUNTY,)), Hierarchy("job", (unlike,))))
+    asked = [(place, job) for place in ("county", "block") for job in ("known", "job")]
+    order = release_spec_of(tuple(Tabulation.of(" ".join(by), by) for by in asked), Protection(), over)
+    losses = (Fraction(1, 5), Fraction(1, 3), blocks, Fraction(1, 7))
+    groups = tuple(replace(group, loss=loss) for group, loss in zip(order.groups, losses, strict=True))
+    order = replace(order, groups=groups)
+    nest = nest_together(order)
+    assert nest is not None
+    weighing = NestWeights(order, nest)
+    assert weighing.passes is not None
+    assert not weighing.passes.weights.best
+    noise = np.random.default_rng(3).integers(-9, 10, weighing.size)
+    zeros = np.zeros(over.shape, dtype=np.int64)
+
+    def estimates(errors: NDArray[np.int64]) -> list[PublishedTable]:
+        parts = np.split(errors, np.cumsum([group.rows.size for group in order.groups])[:-1])
+        measured = [
+            NoisyRows(group.name, group.noises, group.rows.kinds(), group.rows.count(zeros) + part)
+            for group, part in zip(order.groups, parts, strict=True)
+        ]
+        return list(consistent_nest(order, nest, measured=measured, totals=None).tables)
+
+    for table in estimates(noise):
+        for cells in ([0], [1, 3], list(range(len(table.estimates)))):
+            weights = weighing.weights(table.name, cells)
+            assert weights @ noise == pytest.approx(table.estimates[cells].sum(), abs=1e-9)

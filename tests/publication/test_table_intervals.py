@@ -15,7 +15,7 @@ from tests.publication.test_publish import FIXED, PLAIN, release_spec_of
 
 from dualmandate.mechanism import optimize_strategy
 from dualmandate.population import Attribute, Domain, PrivacyMeasure, Protection
-from dualmandate.publication import table_intervals
+from dualmandate.publication import intervals, number_errors
 from dualmandate.publication.intervals import interval_of
 from dualmandate.publication.measuring import estimated
 from dualmandate.publication.post_processing import DRAWS, PostProcessed, post_process
@@ -95,9 +95,9 @@ def test_numbers_with_other_standard_errors_than_were_looked_at_have_intervals_t
     errors = np.linspace(1, 3, 9)
     table = PublishedTable("up to", "person", ("age",), (tuple(domain.attributes[0].levels),), np.zeros(9), errors)
     whole = with_intervals(order, table)
-    monkeypatch.setattr(table_intervals, "MOST_LAWS", 1)
+    monkeypatch.setattr(number_errors, "MOST_LAWS", 1)
     few, words = TableIntervals(order, PostProcessed((), "")).of(table)
-    assert words.estimates == table_intervals.BY_RATIO
+    assert words.estimates == intervals.BY_RATIO
     assert np.all(np.diff(few.intervals["upper_95"]) > 0)
     assert few.intervals["upper_95"] == pytest.approx(few.intervals["upper_95"][0] / errors[0] * errors)
     assert whole.intervals["upper_95"][0] == pytest.approx(few.intervals["upper_95"][0])

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dualmandate.apps.folder import check_private, check_writable, json_text, write_files, written_whole
+from dualmandate.apps.next_step import advice, index_project
 from dualmandate.apps.options import AuditFlags
 from dualmandate.apps.output import Output
 from dualmandate.errors import InvalidRequest, Place
@@ -78,6 +79,9 @@ def carry_out(typed: AuditFlags, output: Output) -> None:
         output.say(f"\n{inside} internal findings, and single cells that follow: {typed.internal / AUDIT_PAGE}")
     if typed.out is not None:
         output.say(f"\nwritten: {typed.out / AUDIT_FILE}\nto open: {typed.out / AUDIT_PAGE}")
+        linking = index_project(typed.out)
+        if linking is not None:
+            output.say(f"\n{advice(linking)}")
     output.document(found.document)
 
 

@@ -38,6 +38,10 @@ ASSUMED = "assumed: replace by"
 NO_ROOM = "no room beside the others"
 FINE = "many codes with few records each, which noise would hide, or which name units"
 LEFT_OUT = "dropping_is_public = true  # of records without an identifier: whether one has it is not protected"
+HEAD = (
+    "# The head of its dossier, where you state them; the date in quotes, as 2026-11-19:",
+    *(f'# {key:<7}= "…"' for key in ("title", "agency", "author", "version", "date")),
+)
 MOST_TOLD = 5  # So many columns without room are told one by one.
 
 
@@ -263,6 +267,7 @@ class _Draft:
             "[program]",
             "schema = 1",
             f"name   = {toml_text(self.name)}",
+            *HEAD,
             "",
             "[population]",
             f"account         = {toml_text(account)}",
@@ -282,7 +287,7 @@ class _Draft:
             *hierarchies,
         ]
         for names in tables:
-            words = f"{plural(unit)} by {' and '.join(map(self._heading, names))}" if names else plural(unit)
+            words = f"{plural(unit)} by {self._headings(names)}" if names else plural(unit)
             lines += [
                 "",
                 "[[workload]]",
@@ -318,7 +323,7 @@ class _Draft:
         # An error as large as the largest amount is worth what an error of one unit is.
         value = Decimal(worth[0]) / Decimal(float(max(abs(amount.lower), abs(amount.upper)))) ** 2
         unit = "amount"
-        words = " by ".join([f"sum of {amount.name}", *([" and ".join(map(self._heading, names))] * bool(names))])
+        words = " by ".join([f"sum of {amount.name.strip()}", *([self._headings(names)] * bool(names))])
         stated = _number((f"{value:.2g}", f"{ASSUMED} what a squared error costs"), f"USD per {unit}^2", yearly=True)
         lines = [
             "[[workload]]",
@@ -394,10 +399,10 @@ class _Draft:
         """The attributes or groupings of each table."""
         sizes = {name: size for each in proposed for name, size in self.groupings[each.name].items()}
         if answers.by:
-            tables = [_names(text) for text in answers.by]
-            unknown = next((name for names in tables for name in names if name not in self._sized(sizes)), None)
+            there = self._sized(sizes)
+            tables = [_names(text, there) for text in answers.by]
+            unknown = next((name for names in tables for name in names if name not in there), None)
             if unknown is not None:
-                there = self._sized(sizes)
                 why = self.left_out.get(unknown, f"the draft has {', '.join(there)}")
                 others = f"name others, as {shlex.join(['--by', ','.join(there[:2])])}" if there else "leave --by out"
                 instead = did_you_mean(unknown, there, others)
@@ -413,7 +418,7 @@ class _Draft:
         known = self._sized(sizes)
         while True:
             said = self.ask(f"Tables by {', '.join(known)}; as region, age; sex?", default)
-            asked = [_names(text) for text in said.split(";")]
+            asked = [_names(text, known) for text in said.split(";")]
             unknown = next((name for names in asked for name in names if name not in known), None)
             if unknown is None or said == default:
                 return tables if said == default else list(dict.fromkeys(self._meant(names) for names in asked))
@@ -430,10 +435,11 @@ class _Draft:
         """Whether a grouping is the first of its attribute."""
         return any(name == next(iter(found), None) for found in self.groupings.values())
 
-    def _heading(self, name: str) -> str:
-        """What a table by a grouping is called: by its attribute, where only spellings differ."""
-        spelled = (each.name for each in self.seen.columns if each.spellings)
-        return next((column for column in spelled if name in self.groupings.get(column, ())), name)
+    def _headings(self, names: Sequence[str]) -> str:
+        """What a table by these is called: of a grouping the attribute, where only spellings differ."""
+        spelled = [each.name for each in self.seen.columns if each.spellings]
+        columns = (next((each for each in spelled if name in self.groupings.get(each, ())), name) for name in names)
+        return " and ".join(each.strip() for each in columns)  # a file may have blanks around a name
 
     def _kept(self, proposed: Sequence[ColumnDraft], tables: Sequence[tuple[str, ...]]) -> list[ColumnDraft]:
         """The columns that the domain has room for: first those of the tables, then an amount."""
@@ -504,8 +510,11 @@ def _keeping_all(column: ColumnDraft) -> ColumnDraft:
     return replace(column, missing=missing, unlisted=True)
 
 
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(name.strip() for name in text.split(",") if name.strip())
+def _names(text: str, known: Sequence[str]) -> tuple[str, ...]:
+    """What is listed between commas, as the file spells it: blanks around a name may be left out."""
+    spelled = {name.strip(): name for name in known}
+    said = [name.strip() for name in text.split(",") if name.strip()]
+    return (spelled[text.strip()],) if text.strip() in spelled else tuple(spelled.get(name, name) for name in said)
 
 
 def _comment(name: str) -> str:
@@ -521,12 +530,13 @@ def _groupings(column: ColumnDraft, columns: Sequence[ColumnDraft]) -> dict[str,
             name += "'"
         return name
 
+    told = column.name.strip()
     if column.form == "days":
         years = int(column.levels[-1][:4]) - int(column.levels[0][:4]) + 1
         extra = column.missing is not None
-        return {free(f"year of {column.name}"): years + extra, free(f"month of {column.name}"): 12 * years + extra}
+        return {free(f"year of {told}"): years + extra, free(f"month of {told}"): 12 * years + extra}
     if column.spellings:
-        return {free(f"{column.name}, spelled once"): len(column.spellings) + (column.missing is not None)}
+        return {free(f"{told}, spelled once"): len(column.spellings) + (column.missing is not None)}
     if column.form == "numbers":
         return {}
     return {column.name: column.size}

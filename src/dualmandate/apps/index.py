@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from dualmandate.apps.audit import AUDIT_FILE, AUDIT_PAGE
 from dualmandate.apps.folder import check_writable, write_files, written_whole
-from dualmandate.apps.next_step import PLAN_FILE
+from dualmandate.apps.next_step import PLAN_FILE, nearest
 from dualmandate.apps.plan import page_name
 from dualmandate.apps.settings import project_folder, settings
 from dualmandate.errors import CannotWrite, InvalidFile, Place, Refusal
@@ -43,7 +43,7 @@ class ProjectIndex:
         from dualmandate.population.wording import counted
 
         of = {"plan": self.plans, "release": self.releases, "public audit": self.audits, "account": self.accounts}
-        return f"linked: {', '.join(counted(count, name) for name, count in of.items())}\nto open: {self.page}"
+        return f"linked: {', '.join(counted(count, name) for name, count in of.items())}\nto open: {nearest(self.page)}"
 
     def document(self) -> dict[str, object]:
         from dualmandate.report.documents.commands import IndexDocument
@@ -76,14 +76,18 @@ def write_index(start: Path, ledger: str | None = None) -> ProjectIndex:
     found = {name: [*_found(project, name, beside)] for name, beside in pages.items()}
     plans, releases, audits = found.values()
     books = _books(project, ledger)
-    approved = _approved(books)
+    approved = _approvals(books)
     accounts = _accounts(books)
+    planned = [_plan(document, link, file, approved) for document, link, file in plans]
+    released = [_release(document, link, file) for document, link, file in releases]
     page_text = rendered(
         "index.html",
         title=project.resolve().name,
         ours=OURS,
-        plans=[_plan(document, link, file, approved) for document, link, file in plans],
-        releases=[_release(document, link, file) for document, link, file in releases],
+        plans=planned,
+        releases=released,
+        plan_of={each["digest"]: f"plan-{place}" for place, each in enumerate(planned, 1)},
+        release_of={f"release {each['name']}": f"release-{place}" for place, each in enumerate(released, 1)},
         audits=[_audit(document, link, file) for document, link, file in audits],
         accounts=accounts,
     )
@@ -121,13 +125,13 @@ def _found(project: Path, name: str, beside: str) -> Iterator[Found]:
             yield document, link, "/".join(map(quote, parts))
 
 
-def _plan(document: Mapping[str, Any], link: str | None, file: str, approved: frozenset[str]) -> dict[str, object]:
+def _plan(document: Mapping[str, Any], link: str | None, file: str, approved: Mapping[str, str]) -> dict[str, object]:
     digest = str(document.get("digest", ""))
     said = document.get("program") or {}
     return {
         "name": str(said.get("name", file)) if isinstance(said, dict) else file,
         "loss": _loss(document),
-        "state": "a study" if document.get("study") else "approved" if digest in approved else "not approved here",
+        "state": "a study" if document.get("study") else approved.get(digest, "not approved here"),
         "digest": digest,
         "link": link,
         "file": file,
@@ -181,11 +185,19 @@ def _books(project: Path, ledger: str | None) -> Ledger | None:
         return None  # whoever has no key still has a page of the files
 
 
-def _approved(books: Ledger | None) -> frozenset[str]:
+def _approvals(books: Ledger | None) -> dict[str, str]:
+    """When each plan was approved, and by whom where that is signed: a name that was typed stays inside."""
     from dualmandate.ledger import EventKind
+    from dualmandate.ledger.signatures import read_signature, signed_words
 
-    events = () if books is None else books.events()
-    return frozenset(str(event.document()["plan_digest"]) for event in events if event.kind is EventKind.APPROVED)
+    found: dict[str, list[str]] = {}
+    for event in () if books is None else books.events():
+        if event.kind is EventKind.APPROVED:
+            signature = read_signature(event.document())
+            key, who = (None, "") if signature is None else (signature.key, f" by {event.by}")
+            words = f"approved {event.recorded_at[:10]}{who}, {signed_words(key)}"
+            found.setdefault(str(event.document()["plan_digest"]), []).append(words)
+    return {digest: "; ".join(words) for digest, words in found.items()}
 
 
 def _accounts(books: Ledger | None) -> list[str]:

@@ -1,7 +1,8 @@
 """What to type next: commands with their paths and words, as they can be pasted from the current folder.
 
-Each step of a release names the one after it: plan, open an account, approve, check, publish, audit. Nothing here opens
-a ledger or records; a step that is not due is refused by its command, which names the one that is.
+Each step of a release names the one after it: plan, open an account, approve, check, publish, audit, and the page of
+all. Nothing here opens a ledger or records; a step that is not due is refused by its command, which names the one that
+is.
 """
 
 from __future__ import annotations
@@ -113,6 +114,12 @@ def publish_plan(plan: Path, ledger: str | None = None) -> str:
 def audit_release(folder: Path) -> str:
     """Attack a release, and write what is found beside the folder of releases."""
     return typed("audit", nearest(folder), "--out", nearest(folder.parent.parent / "audit" / folder.name))
+
+
+def index_project(folder: Path) -> str | None:
+    """Link what was found with the rest of its project on one page; None where it lies in none."""
+    project = project_folder(folder)
+    return None if project is None else typed("index", nearest(project))
 
 
 def _folder(path: Path) -> Path:

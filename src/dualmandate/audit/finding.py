@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeVar
 
 from dualmandate.errors import InvalidRequest
-from dualmandate.population.wording import number, percent
+from dualmandate.population.wording import number, percent, told_loss
 
 Label = Literal["public", "internal"]
 Reference = Literal["published", "outside", "synthetic", "tabulated", "confidential", "booked", "draws"]
@@ -51,7 +51,8 @@ class Range:
 
     def __str__(self) -> str:
         share = self.unit.startswith("of the ")
-        ends = [percent(end) if share else _amount(end) for end in (self.least, self.largest)]
+        told = percent if share else told_loss if self.unit in LOSSES else _amount
+        ends = [told(end) for end in (self.least, self.largest)]
         if self.least == 0 < self.largest and (share or self.unit in LOSSES):  # nothing is below 0
             return f"at most {ends[1]} {self.unit}"
         return f"{' to '.join(dict.fromkeys(ends))} {self.unit}"

@@ -143,7 +143,9 @@ def read_target(target: Path | str | Program | Release, effort: Effort) -> Progr
         effort.say(f"reading the tables of {folder.name}")
         return load_folder(folder)
     if (path / RELEASE_FILE).is_file():
-        return load_release(path)
+        release = load_release(path)
+        release.check()
+        return release
     if path.is_dir() and not any(path.glob("*.toml")):
         raise InvalidFile(
             f"the folder '{path}' holds nothing to audit",

@@ -28,7 +28,7 @@ from dualmandate.frontier.numerics import loss_where
 from dualmandate.frontier.participation import peak_of
 from dualmandate.mechanism.mechanism import positive_loss
 from dualmandate.population import PrivacyLoss, PrivacyMeasure
-from dualmandate.population.arguments import expected
+from dualmandate.population.arguments import checked_call, expected
 from dualmandate.population.loss import SIGNIFICANT_DIGITS
 from dualmandate.population.shown import cut_line, one_line, page_of, sentences
 from dualmandate.population.shown import table as page_table
@@ -438,6 +438,7 @@ def _exact_loss(loss: float, bounds: Bounds, *, privacy_measure: PrivacyMeasure)
     return PrivacyLoss(up, privacy_measure)
 
 
+@checked_call
 def choose(frontier: Frontier, welfare: SocialWelfare, limits: Limits | None = None) -> Choice:
     """The privacy loss that maximizes welfare on the frontier, within the limits (MRT = WTA where none binds).
 

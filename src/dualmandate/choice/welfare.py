@@ -25,7 +25,7 @@ from dualmandate.frontier.participation import ParticipationResponse
 from dualmandate.mechanism import Measure
 from dualmandate.mechanism.mechanism import power_of
 from dualmandate.population import Calibrated, PrivacyMeasure, Units
-from dualmandate.population.arguments import expected, named_twice
+from dualmandate.population.arguments import checked_call, checked_class, expected, named_twice
 from dualmandate.population.currency import DEFAULT
 from dualmandate.population.shown import one_line
 from dualmandate.population.wording import number
@@ -236,6 +236,7 @@ class DataLoss(Protocol):
         """What privacy loss must be counted in; None where either will do."""
 
 
+@checked_class
 @dataclass(frozen=True)
 class TableValue:
     """What errors in one table cost society: `value` (b_t) times the expected error of the table.
@@ -573,6 +574,7 @@ class SocialWelfare(CostPart):
             )
 
     @classmethod
+    @checked_call
     def uniform(
         cls,
         population_size: float,

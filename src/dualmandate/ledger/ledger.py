@@ -197,6 +197,7 @@ class Ledger:
             page.append(EventKind.ACCOUNT_OPENED, by, account.name, amount=account.cap.amount, details=details)
         return account
 
+    @checked_call
     def approve(self, approval: Approval) -> None:
         """Record that a person approves a plan, known by its digest, at exactly its loss."""
         with self._writing(approval.by) as page:

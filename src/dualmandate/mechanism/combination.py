@@ -128,7 +128,7 @@ def blocks(start: int, stop: int) -> Iterator[Floats]:
 
 
 _NEGLECTED = 1e-20  # tail of one term that the sums leave out
-_BETWEEN = 8  # terms after which frequencies that are lost already are left out
+_BETWEEN = 8  # factors, at least, after which frequencies that are lost already are left out
 _RARE = 1e-8  # chance of any noise at all, below which 1 − φ would cancel and two draws never meet
 _FINEST = 5000  # largest denominator that is looked for between two factors
 SMOOTHNESS = 5e-4  # relative, of half-widths as a function of the number of draws
@@ -240,12 +240,16 @@ class Combination:
 
     def characteristic(self, frequencies: Floats) -> Floats:
         value, left = np.ones_like(frequencies), np.arange(len(frequencies))
-        draws = ((term.noise, *each) for term in self.terms for each in zip(term.factors, term.counts, strict=True))
-        for number, (noise, factor, count) in enumerate(draws, start=1):
-            one = noise.characteristic(frequencies[left] * factor)
-            value[left] *= one if count == 1 else one ** float(count)
-            if number % _BETWEEN == 0:  # a product of many terms is soon next to nothing at most frequencies
+        for term in self.terms:
+            start = 0
+            while start < len(term.factors) and len(left):
+                together = max(_BETWEEN, _BLOCK // len(left))  # a product of many terms is soon next to nothing
+                factors, counts = (each[start : start + together] for each in (term.factors, term.counts))
+                one = term.noise.characteristic(np.multiply.outer(factors, frequencies[left]).reshape(-1))
+                one = one.reshape(len(factors), -1)
+                value[left] *= np.prod(one if np.all(counts == 1) else one ** counts[:, None], axis=0)
                 left = left[np.abs(value[left]) > _NEGLECTED]
+                start += together
         return value
 
     @cached_property

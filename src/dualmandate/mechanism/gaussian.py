@@ -230,7 +230,9 @@ def theta_ratio(u: float, frequencies: Floats) -> Floats:
             value += 2 * math.exp(-u * n * n) * np.cos(n * t)
         return value / total
     value = np.zeros_like(t)
-    for k in range(-4, 5):
+    # Terms beyond these are below exp(−8π²/4u) of the first; beside broad noise all but it vanish from floats.
+    most = 0 if np.pi**2 / (4 * u) >= 750 else 1 if u < 0.4 else 2
+    for k in range(-most, most + 1):
         value += np.exp(-np.square(t + 2 * np.pi * k) / (4 * u))
     return value * (math.sqrt(math.pi / u) / total)
 

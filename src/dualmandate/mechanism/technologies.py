@@ -17,6 +17,7 @@ from dualmandate.mechanism.staircase import STAIRCASE
 from dualmandate.mechanism.strategy import Strategy, optimize_strategy
 from dualmandate.mechanism.strategy.strategy import NoiseName
 from dualmandate.population import PrivacyMeasure, Protection
+from dualmandate.population.arguments import checked_call
 from dualmandate.population.arrays import Floats, Integers
 from dualmandate.workload import Workload
 
@@ -132,6 +133,7 @@ def staircase() -> NoiseMechanism:
     return NoiseMechanism(STAIRCASE)
 
 
+@checked_call
 def mechanism_named(name: str) -> NoiseMechanism:
     """The technology that a program file names."""
     return NoiseMechanism(law_named(name))

@@ -182,6 +182,7 @@ def notes_on(plan: Plan) -> tuple[str, ...]:
         *_strategy(plan),
         *_better_noise(plan),
         *_shares_and_fitness(plan),
+        *_published_errors(plan),
         *_worst_case(plan),
         *_hidden_prices(plan),
         plan.program.timing.explain(),
@@ -332,6 +333,12 @@ def _shares_and_fitness(plan: Plan) -> Iterator[str]:
         )
 
 
+def _published_errors(plan: Plan) -> Iterator[str]:
+    """Where published estimates combine measurements, and how much less they err is not worked out."""
+    if plan.technology.errs_less is not None:
+        yield plan.technology.errs_less
+
+
 def _left_out(plan: Plan) -> Iterator[str]:
     """What was not asked, where tables are many."""
     stated, moved = len(plan.welfare.table_values), len(costliest(plan.choice, plan.welfare))
@@ -348,8 +355,8 @@ def _worst_case(plan: Plan) -> Iterator[str]:
     if linear and plan.choice.privacy_measure is PrivacyMeasure.PURE_DP and FAR < epsilon < 700:
         times = math.expm1(epsilon) / epsilon
         yield (
-            f"The cost of privacy loss is taken as linear. At epsilon = {number(epsilon)} a worst case that starts "
-            f'with the same slope (information_utility = "exponential") costs {number(times, 3)} times as much.'
+            f"The cost of privacy loss is taken as linear. At epsilon = {chosen_loss(epsilon)} a worst case that "
+            f'starts with the same slope (information_utility = "exponential") costs {number(times, 3)} times as much.'
         )
 
 

@@ -17,6 +17,7 @@ from dualmandate.choice.estimates import JointEstimates
 from dualmandate.choice.optimum import unfit_words
 from dualmandate.errors import ConflictingLimits, Place
 from dualmandate.frontier import Frontier, Measure, priced
+from dualmandate.mechanism import Measurement
 from dualmandate.mechanism.rows import DecidedAnswers
 from dualmandate.mechanism.technologies import TABLES
 from dualmandate.planning.clipping import Clipping, clipping_of, starting_bounds
@@ -29,6 +30,7 @@ from dualmandate.planning.extensions import (
     response_of,
 )
 from dualmandate.planning.plan import Plan, TableConsequence, costliest, notes_on
+from dualmandate.planning.published_errors import CombinedTables, combined_tables
 from dualmandate.planning.ratios import COVERAGE, ratio_consequences, with_ratios
 from dualmandate.planning.release_spec import check_noise, check_program
 from dualmandate.planning.robustness import check_robustness, public_total_of, robustness_of
@@ -249,12 +251,20 @@ def _table_consequences(
     """
     values = {value.table: value for value in workshop.welfare.table_values}
     shares, measurements = technology.shares(loss), technology.measurements
+    combined = None if is_study(technology.noise) else combined_tables(measurements, shares, workshop.protection)
+    together = combined if isinstance(combined, CombinedTables) else None
+
+    def half_width(measurement: Measurement, table: str, share: Fraction) -> float:
+        if together is not None and workshop.participation is None:
+            return together.half_width(table, 1 - COVERAGE)
+        return float(measurement.half_width(table, float(share), COVERAGE).max())
 
     def errors(measure: Measure) -> dict[str, float]:
         if workshop.participation is not None:  # noise is weighted up, and those who stay away are an error too
             return technology.frontier.table_errors(choice.epsilon, measure)
         found = [priced(measurements[group]).table_errors(float(share), measure) for group, share in shares.items()]
-        return {table: error for each in found for table, error in each.items()}
+        own = {table: error for each in found for table, error in each.items()}
+        return own if together is None or measure != "squared" else together.table_errors(own)
 
     measures: set[Measure] = {"squared", *(value.measure for value in values.values())}
     summed = {measure: errors(measure) for measure in measures}
@@ -274,12 +284,13 @@ def _table_consequences(
                     root_mean_squared_error=math.sqrt(mean_squared_error),
                     bias=bias(table.name),
                     half_width=math.hypot(
-                        float(measurement.half_width(table.name, float(share), COVERAGE).max()) * value.grid,
+                        half_width(measurement, table.name, share) * value.grid,
                         TWO_SIDED_95 * math.sqrt(value.existing_squared_error / table.query_count),
                     ),
                     root_mean_squared_consequence=None if consequence is None else math.sqrt(consequence),
                     data_loss=value.value_per_step * summed[value.measure][table.name] + value.least,
-                    exact=isinstance(measurement.answered[table.name], DecidedAnswers),
+                    exact=isinstance(measurement.answered[table.name], DecidedAnswers)
+                    or (together is not None and mean_squared_error == 0.0),
                 )
             )
     order = [table.name for table in workshop.workload.tables]

@@ -17,6 +17,8 @@ from functools import cache
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from dualmandate.errors import InvalidMechanism, InvalidRelease, InvalidValue, NotApproved, Place
 from dualmandate.ledger.chain import RELEASE_FILE
 from dualmandate.mechanism import ExactStrategy, MatrixRows, Measurement, StrategyRows, TableRows
@@ -24,19 +26,20 @@ from dualmandate.mechanism.strategy.strategy_file import strategy_digest, strate
 from dualmandate.mechanism.technologies import CELLS, OPTIMIZED, drawn_law
 from dualmandate.planning.saved_plan import SavedPlan, exact_content, planned_again, read_json
 from dualmandate.population import PrivacyLoss, PrivacyMeasure, Protection
-from dualmandate.population.arguments import expected
+from dualmandate.population.arguments import checked_call, expected
 from dualmandate.program.file import Document
 from dualmandate.program.program import ProgramFile, read_program
 from dualmandate.publication.nested_tables import NestWeights, nest_together
 from dualmandate.publication.release import Release, read_facts
 from dualmandate.publication.release_spec import ALL_TABLES, Group, Page, ReleaseSpec, check_names, exact_names
 from dualmandate.publication.rules import check_rules
-from dualmandate.publication.writing import damaged, file_names
+from dualmandate.publication.writing import PublishedTable, damaged, file_names
 from dualmandate.semantics import guarantee
 from dualmandate.workload import Ratio, Workload
 
 if TYPE_CHECKING:
     from dualmandate.planning.plan import Plan
+    from dualmandate.publication.post_processing import ConsistentNest
 
 STRATEGIES = "strategies"
 LARGEST_STRATEGY = 2**28  # bytes
@@ -293,8 +296,12 @@ def _written(document: Mapping[str, Any]) -> bytes:
     return (json.dumps(document, indent=1, ensure_ascii=True, allow_nan=False) + "\n").encode("ascii")
 
 
+@checked_call
 def load_release(folder: str | Path) -> Release:
-    """A release from the folder that `publish` wrote; refused where a file of it is missing or was changed."""
+    """A release from the folder that `publish` wrote; refused where a file of it is missing or was changed.
+
+    Files of more than 4 MB are compared with their digests when they are first read; `release.check()` compares all.
+    """
     place = Path(
         expected(folder, (str, Path), what="the folder of a release", instead='name it: load_release("r000003")')
     )
@@ -340,7 +347,21 @@ def load_release(folder: str | Path) -> Release:
             raise damaged(f"the release in '{place}'", f"its program does not ask for the ratio '{name}'")
         return found
 
-    return Release(place, facts, measurement, together, ratio, lambda: order().superpopulation)
+    @cache
+    def estimates() -> ConsistentNest:
+        # Here, because its kernels cost more to import than the rest.
+        from dualmandate.publication.post_processing import consistent_nest
+
+        found, measured = order(), [release.measurements(group["name"]) for group in facts["groups"]]
+        exact = [release.published(table.name).values for table in found.public_tables]
+        totals = np.concatenate([each for each in exact if each is not None]) if exact else None
+        return consistent_nest(found, together().nest, measured=measured, totals=totals, whole=False)
+
+    def estimated(name: str) -> PublishedTable:
+        return estimates().table(name)
+
+    release = Release(place, facts, measurement, together, ratio, lambda: order().superpopulation, estimated)
+    return release
 
 
 def carried_program(folder: Path, facts: Mapping[str, Any]) -> ProgramFile:

@@ -35,6 +35,7 @@ from dualmandate.mechanism import MatrixRows, Measurement, NoiseLaw, Rows, Strat
 from dualmandate.mechanism.mechanism import loss_power
 from dualmandate.mechanism.strategy.strategy import NoiseName, optimize_strategy
 from dualmandate.mechanism.technologies import CELLS, NOISE_LAWS, OPTIMIZED, TABLES, noise_of
+from dualmandate.planning.published_errors import as_published
 from dualmandate.planning.study import is_study, may_be_used
 from dualmandate.population import Neighbors, PrivacyLoss, PrivacyMeasure, Protection
 from dualmandate.population.arguments import named_twice
@@ -85,6 +86,7 @@ class Technology:
     failure_probability: float | None = None  # set where Gaussian noise is read in epsilon
     found: Mapping[str, Strategy] = field(default_factory=dict)  # by group, where strategies were optimized
     stated_shares: Mapping[str, Fraction] = field(default_factory=dict)  # of the loss, by group, where there are any
+    errs_less: str | None = None  # in words, where it is not worked out how much less published estimates err
 
     __repr__ = one_line
 
@@ -265,11 +267,15 @@ class TechnologyBuilder:
         delta = float(probability) if converted and probability is not None else None
         shares = self._shares(measured, measurements)
         order = tuple(table.name for table in self.workload.tables)
-        produced = in_order(self._produced(measurements, shares), order).remembered(name=law.name)
+        produced, unknown = in_order(self._produced(measurements, shares), order), None
+        if law.publishable:
+            squared = {*measures_of(self.welfare).values()} <= {"squared"}
+            produced, unknown = as_published(produced, measurements, self.protection, squared=squared)
+        produced = produced.remembered(name=law.name)
         frontier = produced if delta is None else in_epsilon(produced, delta).remembered()
         if self.participation is not None:
             frontier = self.participation.of(frontier, self.welfare)
-        return Technology(law.name, strategy, measured, measurements, produced, frontier, delta, found, shares)
+        return Technology(law.name, strategy, measured, measurements, produced, frontier, delta, found, shares, unknown)
 
     def _produced(self, measurements: Mapping[str, Measurement], shares: Mapping[str, Fraction]) -> Frontier:
         """One frontier; groups of tables share the loss as stated, or by what their accuracy is worth."""

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidDomain, TooLarge, did_you_mean
-from dualmandate.population.arguments import expected, unexpected
+from dualmandate.population.arguments import checked_call, checked_class, expected, unexpected
 from dualmandate.population.labels import NO_LABELS, Labels
 from dualmandate.population.rational import Written, rational, rational_or, written
 from dualmandate.population.shown import cut_line, span_of
@@ -121,16 +121,19 @@ class Attribute:
             )
 
     @classmethod
+    @checked_call
     def categories(cls, name: str, values: Iterable[str], *, missing: str | None = None) -> Attribute:
         """An attribute whose values have no order (sex, district, industry)."""
         return cls(name, _levels(name, values, missing), missing=missing)
 
     @classmethod
+    @checked_call
     def ordered_levels(cls, name: str, values: Iterable[str], *, missing: str | None = None) -> Attribute:
         """An attribute whose values stand in an order (schooling, age in years)."""
         return cls(name, _levels(name, values, missing), ordered=True, missing=missing)
 
     @classmethod
+    @checked_call
     def binned(cls, name: str, edges: Iterable[Written], *, missing: str | None = None) -> Attribute:
         """A number recorded by the interval it falls in: [e₀, e₁), [e₁, e₂), …, the last one closed."""
         points = tuple(_number(name, edge) for edge in edges)
@@ -146,6 +149,7 @@ class Attribute:
         return cls(name, _levels(name, labels, missing), ordered=True, missing=missing, edges=points)
 
     @classmethod
+    @checked_call
     def numbers(
         cls, name: str, lower: Written, upper: Written, grid: Written = 1, *, missing: str | None = None
     ) -> Attribute:
@@ -370,6 +374,7 @@ class StructuralZero:
         return cls(tuple(listed))
 
 
+@checked_class
 @dataclass(frozen=True)
 class Domain:
     """The attributes of a record, the groupings of their levels, and the combinations that cannot occur (χ)."""
@@ -411,6 +416,7 @@ class Domain:
             )
 
     @classmethod
+    @checked_call
     def of_shape(cls, shape: Iterable[int]) -> Domain:
         """An unlabeled domain for matrix words: attributes axis0, axis1, … with levels 0, 1, …."""
         sizes = tuple(expected(shape, Iterable, what="a shape", instead="give the size of each axis: (2, 3)"))
@@ -591,6 +597,7 @@ def _patterns(concerned: list[int], agreeing: list[NDArray[np.bool_]], levels: i
     }
 
 
+@checked_class
 @dataclass(frozen=True, eq=False)
 class Histogram:
     """Counts of records by cell, dense, in the shape of the domain (x; ‖x‖₁ = N)."""

@@ -2,8 +2,8 @@
 
 `number` is for what was worked out, `exact` for counts and for what somebody stated, `money` for a currency, `quantity`
 for an amount in the unit of a table, `stated_amount` for one with all its digits, `clipped_words` for what clipping
-makes of it, `chosen_loss` for a privacy loss that is chosen or would be. What goes into files and JSON is written
-elsewhere, with all of its digits.
+makes of it, `chosen_loss` for a privacy loss that is chosen or would be, `told_loss` for another one. What goes into
+files and JSON is written elsewhere, with all of its digits.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ SYMBOLS = {PrivacyMeasure.PURE_DP: "ε", PrivacyMeasure.ZCDP: "ρ"}
 LEAST_MILLION = 999_999.5  # From here on money is told in millions.
 LARGE_SUMS = ((1e12, "trillion"), (1e9, "billion"), (1e6, "million"))
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+LOSS_DIGITS = 5  # of a chosen privacy loss
 MOST_DIGITS = 15  # that a float is sure to hold
 LEAST, MOST = 1e-4, 1e15  # beyond these sizes a number is written with a power of ten
 
@@ -100,8 +101,13 @@ def chosen_loss(amount: float) -> str:
     """A loss that is chosen, or would be, as it would be stated: in five digits, and never more than it is: 2.5276."""
     if not 0 < amount < math.inf:
         return number(amount)
-    nearest = float(f"{amount:.5g}")  # a loss that was rounded before stays as it is
+    nearest = float(f"{amount:.{LOSS_DIGITS}g}")  # a loss that was rounded before stays as it is
     return f"{nearest if nearest <= amount else float(PrivacyLoss.chosen(amount).amount):,.6g}"
+
+
+def told_loss(amount: float) -> str:
+    """A loss that was claimed or found, to the nearest of the five digits of one that is chosen: 2.4442."""
+    return number(amount, LOSS_DIGITS)
 
 
 def stated_loss(loss: PrivacyLoss) -> str:

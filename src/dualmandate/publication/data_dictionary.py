@@ -168,8 +168,10 @@ def _lines(facts: Mapping[str, Any], words: Mapping[str, IntervalWords], loss: s
         "CSV and Parquet have one row a number, and a column for every breakdown: its code, and after it its label "
         "where it has one. A workbook (`.xlsx`) has the table with totals, all numbers, and notes; a table of more "
         f"than {MOST_NUMBERS:,} numbers has none (a sheet of Excel ends after 1,048,576 rows). The CSV file of a table "
-        f"of more than {MOST_WITH_INTERVALS:,} numbers has its whole numbers alone. `measurements/` holds what "
-        "was measured, with the exact noise of each; `program/` what was asked."
+        f"of more than {MOST_WITH_INTERVALS:,} numbers has its whole numbers alone, and so has its Parquet file where "
+        "tables are estimated together: `load_release` makes its estimates again from the measurements. "
+        "`measurements/` holds what was measured, row by row in the order of the tables, with the exact noise of each; "
+        "`program/` what was asked."
     )
     yield from ("", "## Intervals", "", " ".join(reading_of(facts)), "")
     for which in ("estimates", "values"):

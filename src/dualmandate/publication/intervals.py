@@ -152,10 +152,17 @@ def interval_of(
 ) -> Interval:
     """The shortest symmetric interval about an unbiased estimate, truth + Σ w·X, with at least this probability."""
     nominal = asked_for(probability)
-    reach = reach_of_rows(weights, kinds, noises, float(1 - nominal))
+    reach = reach_of_draws(draws_of(weights, kinds, noises), float(1 - nominal))
     if reach is not None:
         return around(estimate, reach, float(nominal))
     return _simulated(estimate, weights, kinds, noises, nominal=nominal)
+
+
+def interval_by_law(estimate: float, draws: tuple[Draws, ...], *, probability: Probability = 0.95) -> Interval | None:
+    """The same where weights are counted, not listed; None where their law has no end, and is to be simulated."""
+    nominal = asked_for(probability)
+    reach = reach_of_draws(draws, float(1 - nominal))
+    return None if reach is None else around(estimate, reach, float(nominal))
 
 
 def around(estimate: float, reach: Reach, nominal: float) -> Interval:
@@ -226,7 +233,7 @@ def simultaneous_of_cells(
     nominal = asked_for(probability)
     tail = _each_of(nominal, len(estimates))
     by_kind = {
-        int(kind): _known(reach_of_rows(np.full(1, factor), np.array([kind]), noises, tail))
+        int(kind): _known(reach_of_draws(draws_of(np.full(1, factor), np.array([kind]), noises), tail))
         for kind in np.unique(kinds)
     }
     return _together(estimates, [by_kind[int(kind)] for kind in kinds], nominal, independent=True)
@@ -243,7 +250,7 @@ def _used(weights: Floats) -> Booleans:
 
 
 def _reaches(weights: Floats, kinds: Integers, noises: Sequence[Noise], tail: float) -> list[Reach]:
-    return [_known(reach_of_rows(row, kinds, noises, tail)) for row in weights]
+    return [_known(reach_of_draws(draws_of(row, kinds, noises), tail)) for row in weights]
 
 
 def _together(
@@ -333,7 +340,7 @@ MOST_PRODUCTS, MOST_VALUES = 2**20, 2**16
 RARE = 1e-15  # A value with at most this probability is left out, and counted as missed.
 BLUR_SHARE = 0.002  # The added noise may cost this share of the tail probability.
 
-Draws = tuple[Noise, tuple[float, ...], tuple[int, ...]]
+Draws = tuple[Noise, tuple[float, ...], tuple[float, ...]]  # of one noise: its weights, and how often each
 
 
 @dataclass(frozen=True)
@@ -349,30 +356,27 @@ class Reach:
 
 def error_of(weights: Floats, kinds: Integers, noises: Sequence[Noise]) -> Combination:
     """The law of Σ w·X over measured rows: one weight a row, the kind of each row, and the noise of each kind."""
-    return _combination(_draws(weights, kinds, noises))
+    return combined(draws_of(weights, kinds, noises))
 
 
-def reach_of_rows(weights: Floats, kinds: Integers, noises: Sequence[Noise], tail: float) -> Reach | None:
-    """How far Σ w·X goes; worked out once for numbers whose errors have the same law, as those of a table often do."""
-    return reaches_of_rows(weights, kinds, noises, (tail,))[0]
+def reach_of_draws(draws: tuple[Draws, ...], tail: float) -> Reach | None:
+    """How far their sum goes; worked out once for numbers whose errors have the same law, as those of a table often."""
+    return reaches_of_draws(draws, (tail,))[0]
 
 
-def reaches_of_rows(
-    weights: Floats, kinds: Integers, noises: Sequence[Noise], tails: tuple[float, ...]
-) -> Sequence[Reach | None]:
+def reaches_of_draws(draws: tuple[Draws, ...], tails: tuple[float, ...]) -> Sequence[Reach | None]:
     """The same for several tails."""
-    draws = _draws(weights, kinds, noises)
     if sum(len(distinct) for _, distinct, _ in draws) > LONGEST_REMEMBERED:
-        return reaches_of(error_of(weights, kinds, noises), tails)
+        return reaches_of(combined(draws), tails)
     return _known_reaches(draws, tails)
 
 
 @lru_cache(maxsize=2**9)
 def _known_reaches(draws: tuple[Draws, ...], tails: tuple[float, ...]) -> tuple[Reach | None, ...]:
-    return tuple(reaches_of(_combination(draws), tails))
+    return tuple(reaches_of(combined(draws), tails))
 
 
-def _draws(weights: Floats, kinds: Integers, noises: Sequence[Noise]) -> tuple[Draws, ...]:
+def draws_of(weights: Floats, kinds: Integers, noises: Sequence[Noise]) -> tuple[Draws, ...]:
     """The noise of each kind, its different weights, and how many rows have each."""
     sizes = np.abs(weights)
     used = np.flatnonzero(sizes > NOTHING * sizes.max(initial=0.0))
@@ -385,7 +389,28 @@ def _draws(weights: Floats, kinds: Integers, noises: Sequence[Noise]) -> tuple[D
     return tuple(found)
 
 
-def _combination(draws: Sequence[Draws]) -> Combination:
+def draws_counted(weights: Sequence[tuple[Noise, Floats, Integers]]) -> tuple[Draws, ...]:
+    """The same where the sizes of weights of each noise are counted already; those next to nothing are left out."""
+    found, largest = list[Draws](), max((float(sizes.max(initial=0.0)) for _, sizes, _ in weights), default=0.0)
+    for noise, sizes, counts in weights:
+        used = sizes > NOTHING * largest
+        if used.any():
+            here = sizes[used]
+            digits = SHOWN - math.floor(math.log10(float(here.max())))
+            distinct, which = np.unique(np.round(here, digits), return_inverse=True)
+            times = np.bincount(which, weights=counts[used])
+            found.append((noise, tuple(distinct[::-1].tolist()), tuple(times[::-1].tolist())))
+    return tuple(found)
+
+
+def spread_of(draws: Sequence[Draws]) -> float:
+    """The standard deviation of their sum."""
+    terms = (noise.distribution().variance * float(np.square(w) @ np.array(n)) for noise, w, n in draws)
+    return math.sqrt(math.fsum(terms))
+
+
+def combined(draws: Sequence[Draws]) -> Combination:
+    """The law of their sum."""
     terms = (Term(noise.distribution(), np.array(w), np.array(n, dtype=np.float64)) for noise, w, n in draws)
     return Combination(tuple(terms))
 
@@ -427,21 +452,27 @@ class Split:
     @classmethod
     def of(cls, error: Combination) -> Split:
         """The draws of the largest weights as long as their values are few, and the rest."""
-        pairs = [(term.noise, zip(term.factors, term.counts, strict=True)) for term in error.terms]
-        draws = [(float(factor), noise, int(count)) for noise, each in pairs for factor, count in each]
-        draws.sort(key=lambda each: -each[0])
-        values, masses, left = np.zeros(1), np.ones(1), list[Term]()
-        for factor, noise, count in draws:
-            taken = 0
-            while not left and taken < count:
+        factors = np.concatenate([term.factors for term in error.terms])
+        counts = np.concatenate([term.counts for term in error.terms])
+        of = np.repeat(np.arange(len(error.terms)), [len(term.factors) for term in error.terms])
+        order = np.argsort(-factors, kind="stable")
+        values, masses = np.zeros(1), np.ones(1)
+        for place in order:
+            found: tuple[Floats, Floats] | None = values, masses
+            noise, factor = error.terms[of[place]].noise, float(factors[place])
+            while found is not None and counts[place] > 0:
                 found = _with_draw(values, masses, factor=factor, noise=noise)
-                if found is None:
-                    break
-                values, masses = found
-                taken += 1
-            if taken < count:
-                left.append(Term(noise, np.array([factor]), np.array([float(count - taken)])))
-        return cls(values, masses, max(0.0, 1 - math.fsum(masses)), Combination(tuple(left)))
+                if found is not None:
+                    (values, masses), counts[place] = found, counts[place] - 1
+            if found is None:
+                break
+        terms = [
+            Term(term.noise, factors[here], counts[here])
+            for number, term in enumerate(error.terms)
+            if (here := order[(of[order] == number) & (counts[order] > 0)]).size
+        ]
+        terms.sort(key=lambda term: -Combination((term,)).variance)  # what is soon next to nothing is left out soon
+        return cls(values, masses, max(0.0, 1 - math.fsum(masses)), Combination(tuple(terms)))
 
     @property
     def has_end(self) -> bool:
@@ -495,3 +526,61 @@ def _with_draw(values: Floats, masses: Floats, *, factor: float, noise: Distribu
     sums, products = np.add.outer(values, factor * places).reshape(-1), np.multiply.outer(masses, chances).reshape(-1)
     kept = products > RARE
     return (sums[kept], products[kept]) if int(kept.sum()) <= MOST_VALUES else None
+
+
+MOST_LAWS = 24  # At most so many laws are worked out for one table.
+MEMBERS = 3  # Numbers with one standard error are looked at: the first, one in the middle, the last.
+SAME = 1e-9  # Standard errors are the same up to this share.
+BY_LAWS = "by the exact law of the noise, worked out once for numbers with the same standard error"
+BY_RATIO = (
+    "by the exact law of the noise of some numbers; for others the largest ratio of half-width and standard error "
+    "among these"
+)
+Law = Callable[[int], tuple[Draws, ...]]  # of the error of one number of a table
+
+
+def half_widths(errors: Floats, law: Law, tails: Sequence[float], *, most: int = MOST_LAWS) -> tuple[list[Floats], str]:
+    """Half of the length of each number's interval, at each tail, and how it was found.
+
+    Numbers with the same standard error mostly have errors of one law: the widest of a few of them is taken for all.
+    Of more standard errors than `most`, some are worked out, and the largest ratio found holds for the others. Infinite
+    where a law has no end.
+    """
+    spreads, of = _alike(errors)
+    chosen = np.unique(np.linspace(0, len(spreads) - 1, max(1, most)).astype(np.intp))
+    members = MEMBERS if len(spreads) * MEMBERS <= most else 1
+    found = np.full((len(tails), len(spreads)), np.nan)
+    for place in chosen:
+        alike = np.flatnonzero(of == place)
+        looked_at = {int(alike[i]) for i in np.linspace(0, len(alike) - 1, members).astype(np.intp)}
+        found[:, place] = 0.0 if spreads[place] == 0 else np.max([outward(law(i), tails) for i in looked_at], axis=0)
+    if len(chosen) < len(spreads):
+        known = chosen[spreads[chosen] > 0]
+        ratios = np.max(found[:, known] / spreads[known], axis=1)
+        found = np.where(np.isnan(found), ratios[:, None] * spreads, found)
+    return [each[of] for each in found], BY_LAWS if len(chosen) == len(spreads) else BY_RATIO
+
+
+def outward(draws: tuple[Draws, ...], tails: Sequence[float]) -> list[float]:
+    """How far the sum of some draws goes, at each tail; bounds are moved outward as those of a single number are."""
+    return [_outward(reach) for reach in reaches_of_draws(draws, tuple(tails))]
+
+
+def _outward(reach: Reach | None) -> float:
+    if reach is None:
+        return math.inf
+    if reach.step is None:
+        return reach.distance
+    if reach.step == round(reach.step):
+        return float(round(reach.distance))  # whole ones stay whole
+    return reach.distance + ROUNDING * reach.step
+
+
+def _alike(errors: Floats) -> tuple[Floats, Integers]:
+    """The different standard errors, rising, and which of them each number has."""
+    order = np.argsort(errors, kind="stable")
+    rising = errors[order]
+    starts = np.concatenate([[True], np.diff(rising) > SAME * np.maximum(rising[1:], np.finfo(float).tiny)])
+    of = np.empty(len(errors), dtype=np.int64)
+    of[order] = np.cumsum(starts) - 1
+    return rising[starts], of

@@ -25,7 +25,7 @@ from dualmandate.workload import Table
 
 FINGERPRINT_VERSION = b"histogram/1"
 MARGINALS_VERSION = b"marginals/1"
-BLOCK = 2**18  # rows whose noise is drawn at once
+BLOCK = 2**23  # rows that are sorted by their kind at once
 Numbers = NDArray[np.integer[Any]]
 
 
@@ -122,14 +122,20 @@ def noise_key(order: ReleaseSpec, group: Group, kind: int, secret: Confidential[
 
 def _noise(order: ReleaseSpec, group: Group, secret: Confidential[bytes], *, mac: str) -> Integers:
     keys = [noise_key(order, group, kind, secret, mac=mac) for kind in range(len(group.noises))]
-    kinds = group.rows.kinds()
+    samplers, kinds = [law.sampler() for law in group.noises], group.rows.kinds()
     noise = np.empty(len(kinds), dtype=np.int64)
-    for kind, (law, key) in enumerate(zip(group.noises, keys, strict=True)):
-        sampler, first = law.sampler(), 0
-        for start in range(0, len(kinds), BLOCK):
-            rows = np.flatnonzero(kinds[start : start + BLOCK] == kind)
-            noise[start : start + BLOCK][rows] = sampler.draw(key, range(first, first + len(rows)))
-            first += len(rows)
+    if len(samplers) == 1:
+        return samplers[0].draw(keys[0], range(len(kinds)), out=noise)
+    drawn = np.zeros(len(samplers), dtype=np.int64)  # rows of each kind so far
+    for start in range(0, len(kinds), BLOCK):
+        block, part = kinds[start : start + BLOCK], noise[start : start + BLOCK]
+        here = np.bincount(block, minlength=len(samplers))
+        # Small numbers are sorted in one pass, and those that are alike keep their order.
+        by_kind = np.split(np.argsort(block.astype(np.min_scalar_type(len(samplers))), kind="stable"), np.cumsum(here))
+        for kind in np.flatnonzero(here):
+            first = int(drawn[kind])
+            part[by_kind[kind]] = samplers[kind].draw(keys[kind], range(first, first + int(here[kind])))
+        drawn += here
     return noise
 
 

@@ -21,11 +21,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidRequest
-from dualmandate.mechanism import Distribution
+from dualmandate.mechanism import Distribution, Noise
 from dualmandate.population import Domain
 from dualmandate.population.arrays import Booleans, Floats, Integers
 from dualmandate.publication.consistency.crossing import CrossedEstimates, CrossingMeasurement, Strata, estimate_crossed
 from dualmandate.publication.consistency.estimates import Pair, Weights, count_across
+from dualmandate.publication.consistency.noise_weights import NoiseWeights, PairWeights
 from dualmandate.publication.consistency.partitions import (
     OUTSIDE,
     NestedPartitions,
@@ -437,6 +438,94 @@ class NestWeights:
 
         What cannot occur, or is exact, is known, and its noise is not looked at.
         """
+        if self.passes is None:
+            return self._by_estimates(table, numbers)
+        found, nothing = self._products(table, numbers), np.zeros((1, 1))
+        places = zip(self.nest.places, self.nest.inside, strict=False)
+        weights: list[Floats] = [np.empty(0)] * len(self.order.tables)
+        for place, number in places:
+            shape = self.nest.tree.sizes[place.level], self.nest.chain.sizes[place.step]
+            own = found[place.pair].dense() if place.pair in found else np.broadcast_to(nothing, shape)
+            weights[number] = self.nest.read(place, np.ascontiguousarray(own))
+        return np.concatenate(weights)
+
+    def counted(self, table: str, numbers: Sequence[int]) -> list[tuple[Noise, Floats, Integers]] | None:
+        """The different sizes of these weights and how many rows have each, with the noise of each table of the nest.
+
+        None where they must be listed.
+        """
+        if self.passes is None:
+            return None
+        found, noises = (
+            self._products(table, numbers),
+            [each for group in self.order.groups for each in group.table_noises],
+        )
+        places = zip(self.nest.places, self.nest.inside, strict=False)
+        return [(noises[number], *found[place.pair].counted()) for place, number in places if place.pair in found]
+
+    def spreads(self, table: str, sums: Integers) -> Floats:
+        """The standard error of every sum of numbers of a table; `sums` says which one each number goes into.
+
+        A sum is over groups at one node, or over all nodes.
+        """
+        assert self.passes is not None
+        place, found = self.place(table), np.zeros(int(sums.max()) + 1)
+        laid = self.nest.laid(place, sums)
+        over_all = len(laid) > 1 and bool(np.all(laid == laid[0]))
+        level = 0 if over_all else place.level
+        known = dict[bytes, Floats]()
+        asked, which = np.unique(laid[0], return_inverse=True)
+        for number in range(len(asked)):
+            groups = (which == number).astype(np.float64)
+            parts = self.passes.parts((level, place.step), groups)
+            key = b"".join(each.tobytes() for each in parts)
+            if key not in known:
+                known[key] = np.sqrt(self.passes.variances(level, parts))
+            found[laid[: len(known[key]), int(np.argmax(groups))]] = known[key]
+        return found
+
+    @cached_property
+    def passes(self) -> NoiseWeights | None:
+        """The passes that give weights as products; None where tables cross, or cells cannot occur in some places."""
+        if not self.nest.is_complete:
+            return None
+        spread = dict(zip((place.pair for place in self.nest.places), self._variances, strict=True))
+        chain, tree = self.nest.chain, self.nest.tree
+        return NoiseWeights(tree, Weights.of(chain, spread, levels=tree.last + 1))
+
+    @property
+    def _variances(self) -> list[float]:
+        """Of each place: the exact ones come last."""
+        variances = all_variances(self.order)
+        return [
+            *(variances[number] for number in self.nest.inside),
+            *([0.0] * (len(variances) - len(self.nest.inside))),
+        ]
+
+    def _products(self, table: str, numbers: Sequence[int]) -> dict[Pair, PairWeights]:
+        """Weights by pair of levels, nodes that ask for the same groups taken together."""
+        place = self.place(table)
+        asked = np.zeros(place.table.query_count)
+        np.add.at(asked, np.asarray(numbers, dtype=np.intp), 1.0)
+        laid = self.nest.laid(place, asked)
+        nodes = np.flatnonzero(laid.any(axis=1))
+        patterns, which = np.unique(laid[nodes], axis=0, return_inverse=True)
+        sums = list[tuple[Floats, Floats]]()
+        for number, groups in enumerate(patterns):
+            chosen = np.zeros(len(laid))
+            chosen[nodes[which.reshape(-1) == number]] = 1.0
+            sums.append((chosen, groups))
+        assert self.passes is not None
+        found = self.passes.of(place.pair, sums, [each.pair for each in self.nest.places])
+        exact = {each.pair for each in self.nest.places[len(self.nest.inside) :]}
+        return {pair: each for pair, each in found.items() if pair not in exact}
+
+    def place(self, table: str) -> NestedTable:
+        """Where a table that nests stands."""
+        return next(each for each in self.nest.places if each.table.name == table)
+
+    def _by_estimates(self, table: str, numbers: Sequence[int]) -> Floats:
+        """The same weights from estimates of σ² at those numbers and 0 elsewhere: see above."""
         nest, variances = self.nest, all_variances(self.order)
         tables = [*self.order.tables, *self.order.public_tables]
         place = [each.name for each in self.order.tables].index(table)

@@ -226,6 +226,11 @@ class ConsistentNest:
         """Every table of the order, in its order."""
         return (self._table(number, allowed) for number, allowed in enumerate(self.nest.allowed))
 
+    def table(self, name: str) -> PublishedTable:
+        """One table of the order."""
+        number = next(i for i, each in enumerate(self.order.tables) if each.name == name)
+        return self._table(number, self.nest.allowed[number])
+
     def _table(self, number: int, allowed: Booleans | None) -> PublishedTable:
         if number in self.nest.outside:
             table = self._across(self.nest.outside.index(number))

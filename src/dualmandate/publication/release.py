@@ -1,6 +1,7 @@
 """A release as its users meet it: tables, estimates, and how wrong any number or sum of numbers may be.
 
-Everything comes from public files. Each is compared with its SHA-256 in `release.json` before it is used.
+Everything comes from public files. Each is compared with its SHA-256 in `release.json` before it is used: small ones
+when a release is opened, large ones when they are first read.
 
 What one release alone loses, as (ε, δ), comes from the distribution of its privacy loss, composed numerically by
 dp-accounting: for noise that was all fixed beforehand the exact curve, up to its discretization, which errs on the safe
@@ -25,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.errors import InvalidRelease, InvalidRequest, Place, TooLarge, UnknownName, did_you_mean
+from dualmandate.errors import InvalidRelease, InvalidRequest, Place, UnknownName, did_you_mean
 from dualmandate.ledger.chain import RELEASE_FILE
 from dualmandate.mechanism import Measurement, Noise, Rows, StrategyRows
 from dualmandate.mechanism.changes import Change, Measured, largest_changes
@@ -43,12 +44,15 @@ from dualmandate.publication.intervals import (
     Probability,
     SimultaneousIntervals,
     asked_for,
+    interval_by_law,
     interval_of,
     simultaneous_of,
     simultaneous_of_cells,
+    spread_of,
 )
 from dualmandate.publication.levels import Levels, levels_meant
 from dualmandate.publication.nested_tables import NestWeights
+from dualmandate.publication.number_errors import NumberErrors
 from dualmandate.publication.ratios import JointError, interval_of_ratio, joint_error
 from dualmandate.publication.superpopulation import COUNTED, COVERED, expected_number_interval
 from dualmandate.publication.writing import (
@@ -73,6 +77,7 @@ if TYPE_CHECKING:
 
 FORMS = ("estimates", "parquet", "csv", "sdmx-csv", "sdmx-ml")  # A table is published in these.
 MOST_TOGETHER = 2**26  # At most so many numbers of query rows are held, where all rows of a table are needed at once.
+LARGE = 2**22  # Files of more bytes are compared with their digests when they are first read.
 MOST_INTERVALS = 2**10  # A ratio with at most so many numbers is published with all of its intervals.
 
 
@@ -90,6 +95,7 @@ class Release:
     together: Callable[[], NestWeights] | None = field(default=None, repr=False)  # of all, where estimates rest on all
     ratio: Callable[[str], Ratio] | None = field(default=None, repr=False)  # by its name: which numbers it divides
     superpopulation: Callable[[], frozenset[str]] = field(default=frozenset, repr=False)  # tables that estimate one
+    estimated: Callable[[str], PublishedTable] | None = field(default=None, repr=False)  # of large tables, made again
 
     def __repr__(self) -> str:
         loss = f"{self.facts['loss']['currency']} = {chosen_loss(float(Fraction(self.facts['loss']['exact'])))}"
@@ -174,17 +180,41 @@ class Release:
         """The same with its labels apart from its numbers."""
         if name not in self._known:
             paths = self._files_of(name)
-            self._known[name] = read_table(paths[0], estimates=paths[1] if len(paths) > 1 else None)
+            found = read_table(paths[0], estimates=paths[1] if len(paths) > 1 else None)
+            own = "tables" if name in self.tables else "ratios"
+            if self._entry(own, name).get("estimates", "") is None and self.estimated is not None:
+                again = self.estimated(name)
+                found = replace(found, estimates=again.estimates, standard_errors=again.standard_errors)
+            self._known[name] = found
         return self._known[name]
 
     def _files_of(self, name: str) -> list[Path]:
         files = self._entry("ratios" if name in self.ratios else "tables", name)
-        return [self.folder / files[kind] for kind in ("parquet", "estimates") if kind in files]
+        return [self._checked(files[kind]) for kind in ("parquet", "estimates") if files.get(kind) is not None]
 
+    def check(self) -> None:
+        """Compare every file with its digest, large ones too; refused where one is missing or was changed."""
+        for name in self.facts["files"]:
+            self._checked(name)
+
+    def _checked(self, name: str) -> Path:
+        """A file, compared with its digest where that was not done when the release was opened."""
+        files = self.facts.get("files", {})  # none while a folder is written
+        if name in files and name not in self._compared and _is_large(self.folder, name):
+            _check_file(self.folder, name, files[name])
+            self._compared.add(name)
+        return self.folder / name
+
+    @cached_property
+    def _compared(self) -> set[str]:
+        return set()
+
+    @checked_call
     def measurements(self, group: str) -> NoisyRows:
         """The measured numbers of a group, with the exact noise of each."""
-        return read_measurements(self.folder / self._entry("groups", group)["measurements"])
+        return read_measurements(self._checked(self._entry("groups", group)["measurements"]))
 
+    @checked_call
     def estimate(self, table: str, where: Mapping[str, Levels] | None = None, /, **labels: Levels) -> float:
         """The unbiased estimate of a number, or of a sum of numbers of a table; of a ratio, that of two such sums."""
         if table in self.ratios:
@@ -231,13 +261,73 @@ class Release:
         if self._entry("tables", table)["exact"]:
             nominal, words = float(asked_for(probability)), "published without noise"
             return Interval(estimate, estimate, estimate, nominal, 1.0, True, words, standard_error=0.0)
-        rows, noises = self._rows_of(table)
-        weights = float(self._table(table).grid) * rows.weights(table, cells.tolist())
-        kinds = _kinds(rows)
-        variances = np.array([noise.distribution().variance for noise in noises])
-        spread = math.sqrt(float(np.square(weights) @ variances[kinds]))
-        return replace(interval_of(estimate, weights, kinds, noises, probability=probability), standard_error=spread)
+        errors = self._errors(table)
+        draws = errors.draws(cells.tolist())
+        exact = interval_by_law(estimate, draws, probability=probability)
+        if exact is not None:
+            return replace(exact, standard_error=spread_of(draws))
+        weights = float(errors.table.grid) * errors.rows.weights(table, cells.tolist())
+        simulated = interval_of(estimate, weights, _kinds(errors.rows), errors.noises, probability=probability)
+        return replace(simulated, standard_error=spread_of(draws))
 
+    @checked_call
+    def intervals(self, table: str, by: Sequence[str] | None = None, *, probability: Probability = 0.95) -> pa.Table:
+        """Every number of a table with its standard error and its interval, as an Arrow table with one row a number.
+
+        `by` names the columns to keep, all where it is not given; others are summed over all their levels, exactly.
+        Each interval holds its own true number with at least this probability, not all of them together. What the truth
+        is where amounts or records were clipped, and how intervals were found, stands in the table's metadata.
+        """
+        import pyarrow as pa
+
+        found = self.published(table)
+        kept = self._columns_by(table, by)
+        shape = [len(levels) for levels in found.labels]
+        own = [size for size, column in zip(shape, found.columns, strict=True) if column in kept]
+        places = np.unravel_index(np.arange(math.prod(own)), own) if own else ()
+        labels = [levels for levels, column in zip(found.labels, found.columns, strict=True) if column in kept]
+        columns: dict[str, Any] = {
+            column: pa.DictionaryArray.from_arrays(pa.array(place, pa.int32()), pa.array(levels, pa.string()))
+            for column, place, levels in zip(kept, places, labels, strict=True)
+        }
+        summed = tuple(axis for axis, column in enumerate(found.columns) if column not in kept)
+        numbers = np.arange(math.prod(own)).reshape([1 if i in summed else size for i, size in enumerate(shape)])
+        sums = np.broadcast_to(numbers, shape).reshape(-1)
+        estimates, spreads, ends, words = self._ends(table, sums, asked_for(probability))
+        columns |= {"estimate": estimates, "standard_error": spreads, "lower": ends[0], "upper": ends[1]}
+        covers = self._covers(table)
+        told = {"probability": str(probability), "method": words, **({} if covers is None else {"covers": covers})}
+        return pa.table(columns).replace_schema_metadata(told)
+
+    def _columns_by(self, table: str, by: Sequence[str] | None) -> tuple[str, ...]:
+        columns = self.published(table).columns
+        asked = columns if by is None else [by] if isinstance(by, str) else by
+        for column in asked:
+            self._check_column(table, column)
+        return tuple(column for column in columns if column in asked)
+
+    def _ends(
+        self, table: str, sums: NDArray[np.intp], nominal: Fraction
+    ) -> tuple[Floats, Floats, tuple[Floats, Floats], str]:
+        """Estimates of sums of numbers, their standard errors, the ends of their intervals, and how these were found.
+
+        `sums` says which sum each number goes into.
+        """
+        published = self.published(table)
+        count = int(sums.max()) + 1
+        if table in self.ratios or table in self.superpopulation():
+            each = [self._interval(table, np.flatnonzero(sums == number), nominal) for number in range(count)]
+            known = np.array([[one.estimate, one.standard_error or np.nan, one.lower, one.upper] for one in each]).T
+            return known[0], known[1], (known[2], known[3]), each[0].method
+        estimates: Floats = np.bincount(sums, weights=published.estimates, minlength=count).astype(np.float64)
+        if self._entry("tables", table)["exact"]:
+            return estimates, np.zeros(count), (estimates, estimates), "published without noise"
+        errors = self._errors(table)
+        spreads = errors.spreads(sums, published.standard_errors)
+        (halves,), words = errors.halves(spreads, sums, [float(1 - nominal)])
+        return estimates, spreads, (estimates - halves, estimates + halves), words
+
+    @checked_call
     def simultaneous(self, table: str, probability: Probability = 0.95) -> SimultaneousIntervals:
         """Intervals for all numbers of a table that hold together with at least this probability."""
         return replace(self._simultaneous(table, probability), covers=self._covers(table))
@@ -259,8 +349,8 @@ class Release:
             return SimultaneousIntervals(
                 estimates, estimates, estimates, float(asked_for(probability)), 1.0, True, "published without noise"
             )
-        rows, noises = self._rows_of(table)
-        grid = float(self._table(table).grid)
+        errors = self._errors(table)
+        rows, noises, grid = errors.rows, errors.noises, float(errors.table.grid)
         if isinstance(rows, StrategyRows) and rows.strategy.marginals is not None:
             each_taken = [rows.taken(table, [number]) for number in range(len(estimates))]
             used = np.unique(np.concatenate([own for own, _ in each_taken]))
@@ -269,18 +359,18 @@ class Release:
                 for here, (own, shares) in zip(taken, each_taken, strict=True):
                     here[np.searchsorted(used, own)] = grid * shares
                 return simultaneous_of(estimates, taken, _kinds(rows)[used], noises, probability=probability)
-        if rows.direct:
+        if not isinstance(rows, NestWeights) and rows.direct:
             kinds = _kinds(rows)[np.flatnonzero(rows.weights(table, range(len(estimates))))]
-            factor = grid * float(self._table(table).weight)
+            factor = grid * float(errors.table.weight)
             return simultaneous_of_cells(estimates, kinds, noises, factor=factor, probability=probability)
-        if len(estimates) * rows.size > MOST_TOGETHER:
-            raise TooLarge(
-                f"intervals for all {len(estimates):,} numbers of '{table}' together",
-                why=f"they rest on {rows.size:,} measurements, and errors of {MOST_TOGETHER:,} pairs are followed",
-                instead="ask for intervals one by one, at a probability closer to 1",
-            )
-        weights = grid * np.stack([rows.weights(table, [number]) for number in range(len(estimates))])
-        return simultaneous_of(estimates, weights, _kinds(rows), noises, probability=probability)
+        if len(estimates) * rows.size <= MOST_TOGETHER:
+            weights = grid * np.stack([rows.weights(table, [number]) for number in range(len(estimates))])
+            return simultaneous_of(estimates, weights, _kinds(rows), noises, probability=probability)
+        nominal = asked_for(probability)
+        each = 1 - (1 - nominal) / len(estimates)
+        _, _, (lower, upper), words = self._ends(table, np.arange(len(estimates)), each)
+        words = f"{words}, the chances to miss added up"
+        return SimultaneousIntervals(estimates, lower, upper, float(nominal), float(nominal), False, words)
 
     def joint(self, ratio: str) -> Callable[[NDArray[np.intp]], tuple[float, float, JointError]]:
         """For some numbers of a ratio: its numerators and its denominators, added up, and the errors of both."""
@@ -397,16 +487,23 @@ class Release:
         group = self._group_of(table)
         return self.measurement(group["name"]).rows, _noises(group)
 
+    def _errors(self, table: str) -> NumberErrors:
+        return NumberErrors(self._table(table), *self._rows_of(table))
+
+    def _check_column(self, table: str, column: str) -> None:
+        found = self.published(table)
+        if column not in found.columns:
+            raise UnknownName(
+                f"the table '{table}' has no column '{column}'",
+                why=f"it is by {', '.join(found.columns) or 'nothing: it is one number'}",
+                instead=did_you_mean(column, found.columns, "name its columns; one that is left out is summed"),
+            )
+
     def _cells(self, table: str, where: Mapping[str, Levels]) -> NDArray[np.intp]:
         """The numbers of a table that some labels choose, row-major."""
         found = self.published(table)
-        unknown = next((column for column in where if column not in found.columns), None)
-        if unknown is not None:
-            raise UnknownName(
-                f"the table '{table}' has no column '{unknown}'",
-                why=f"it is by {', '.join(found.columns) or 'nothing: it is one number'}",
-                instead=did_you_mean(unknown, found.columns, "name its columns; one that is left out is summed"),
-            )
+        for column in where:
+            self._check_column(table, column)
         chosen = [
             np.array(levels_meant(column, levels, where[column], labels=self._labels(table, column)), dtype=np.intp)
             if column in where
@@ -418,19 +515,10 @@ class Release:
 
     def _labels(self, table: str, column: str) -> dict[str, list[str]]:
         """What the levels of a column are called for readers, in each language, where its file says."""
-        from pyarrow import parquet
-
-        path = self._files_of(table)[0]
-        columns = self.published(table).columns
-        named = [name for name in parquet.read_schema(path).names if _is_label(name, column, columns)]
-        if not named:
-            return {}
-        rows = parquet.read_table(path, columns=[column, *named]).group_by([column, *named]).aggregate([])
-        names = zip(*(rows.column(name).to_pylist() for name in named), strict=True)
-        return {
-            level: [name for name in each if name is not None]
-            for level, each in zip(rows.column(column).to_pylist(), names, strict=True)
-        }
+        found = self.published(table)
+        words = found.level_labels[found.columns.index(column)] if found.level_labels else {}
+        levels = {level for of in words.values() for level in of}
+        return {level: [of[level] for of in words.values() if level in of] for level in levels}
 
 
 @dataclass(frozen=True, eq=False)
@@ -447,6 +535,10 @@ class ReleasedTable:
 
     def __len__(self) -> int:
         return len(self.release.published(self.name).estimates)
+
+    def intervals(self, by: Sequence[str] | None = None, *, probability: Probability = 0.95) -> pa.Table:
+        """How wrong each of its numbers may be, or each sum over columns that `by` leaves out: `Release.intervals`."""
+        return self.release.intervals(self.name, by, probability=probability)
 
     def interval(
         self, where: Mapping[str, Levels] | None = None, /, *, probability: Probability = 0.95, **labels: Levels
@@ -515,7 +607,10 @@ def _is_label(name: str, column: str, columns: Sequence[str]) -> bool:
 
 
 def _asked(where: Mapping[str, Levels] | None, labels: Mapping[str, Levels]) -> dict[str, Levels]:
-    """Levels by column, as they were named."""
+    """Levels by column, as they were named; `where` may be, too, as no level is a mapping."""
+    named = labels.get("where")
+    if where is None and isinstance(named, Mapping):
+        where, labels = named, {column: of for column, of in labels.items() if column != "where"}
     if where is not None and not isinstance(where, Mapping):
         raise unexpected(where, what="levels by column", instead='write region="R31", or {"region": "R31"}')
     return {**(where or {}), **labels}
@@ -531,10 +626,15 @@ def _added_up(
 
 
 def read_facts(folder: Path) -> dict[str, Any]:
-    """What release.json says, after every file that it names was compared with its digest."""
+    """What release.json says, after the files that it names were compared with their digests.
+
+    Large files are only looked for: each is compared when it is first read, so that opening a release takes no longer
+    the more it holds.
+    """
     facts = _facts(folder)
     for name, digest in facts["files"].items():
-        _check_file(folder, name, digest)
+        if not _is_large(folder, name):
+            _check_file(folder, name, digest)
     try:
         stray = next((path for path in _used(facts) if path not in facts["files"]), None)
     except (KeyError, TypeError, AttributeError):
@@ -550,7 +650,7 @@ def _used(facts: Mapping[str, Any]) -> Iterator[str]:
     for group in facts["groups"]:
         yield from (group[key] for key in ("measurements", "strategy") if group.get(key) is not None)
     for table in (*facts["tables"], *facts.get("ratios", ())):
-        yield from (table[key] for key in FORMS if key in table)
+        yield from (table[key] for key in FORMS if table.get(key) is not None)
 
 
 def _unreadable(folder: Path) -> InvalidRelease:
@@ -611,7 +711,9 @@ FORM = {
             "noises": [{"law": str, "parameter": RATIONAL}],
         }
     ],
-    "tables": [{"name": str, "unit": str, "columns": [str], "cells": int, "exact": bool, "estimates": str}],
+    "tables": [
+        {"name": str, "unit": str, "columns": [str], "cells": int, "exact": bool, "estimates": (str, type(None))}
+    ],
 }
 PERSON = {"by": (str, type(None)), "key": (str, type(None))}
 IF_ANY = {  # what releases of some versions or programs say
@@ -621,6 +723,13 @@ IF_ANY = {  # what releases of some versions or programs say
     "program_file": str,
     "estimated_together": bool,
 }
+
+
+def _is_large(folder: Path, name: str) -> bool:
+    try:
+        return (folder / name).stat().st_size > LARGE
+    except (OSError, ValueError):  # a name that no file can have
+        return False
 
 
 def _check_file(folder: Path, name: str, digest: str) -> None:

@@ -218,17 +218,24 @@ class TableFiles:
 
 def _write_tables(
     files: TableFiles, tables: Iterable[PublishedTable], intervals: TableIntervals
-) -> list[tuple[Glance, dict[str, str]]]:
+) -> list[tuple[Glance, dict[str, str | None]]]:
     """Whole numbers where there are any, estimates and intervals of every table; one table is held at a time.
 
     What a page shows of each, and where its files lie, by form.
     """
-    order, written = files.order, list[tuple[Glance, dict[str, str]]]()
-    names = file_names([table.name for table in (*order.tables, *order.public_tables)])
+    order, written = files.order, list[tuple[Glance, dict[str, str | None]]]()
+    names, together = (
+        file_names([table.name for table in (*order.tables, *order.public_tables)]),
+        intervals.made.together,
+    )
     for table in tables:
         whole, files.words[table.name] = intervals.of(table)
-        found = files.write(whole, names[table.name], TABLES, tidy_sheet(whole, _named(order, table.name)))
-        written.append((_glance(whole, files.glanced), {"estimates": found["parquet"], **found}))
+        facts = _named(order, table.name)
+        # Estimates of a large table follow from the measurements, which are a fifth as large.
+        alone = together and whole.values is not None and len(whole.estimates) > MOST_WITH_INTERVALS
+        sheet = values_sheet(whole, facts) if alone else tidy_sheet(whole, facts)
+        found = files.write(whole, names[table.name], TABLES, sheet)
+        written.append((_glance(whole, files.glanced), {"estimates": None if alone else found["parquet"], **found}))
         del table, whole  # before the next one is made
     return written
 
@@ -319,7 +326,7 @@ def _folder(draft: Path, name: str) -> Path:
 
 
 def _facts(
-    order: ReleaseSpec, tables: Sequence[tuple[Glance, Mapping[str, str]]], *, entry: ReleaseEntry
+    order: ReleaseSpec, tables: Sequence[tuple[Glance, Mapping[str, str | None]]], *, entry: ReleaseEntry
 ) -> dict[str, Any]:
     exact = {table.name for table in order.public_tables}
     names = file_names([group.name for group in order.groups])

@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any
 
 from dualmandate.errors import UnreadableSource
 from dualmandate.population.confidential import Confidential
-from dualmandate.publication.csv_lines import csv_batches, csv_layout
 from dualmandate.publication.unreadable import UNREADABLE, cleaned, cleaned_schema, column_of
 from dualmandate.publication.wall import guarded
 
@@ -341,6 +340,8 @@ def _records(source: Source, wanted: Sequence[str], *, counted: bool) -> Abstrac
 
 @contextmanager
 def _records_of_csv(source: CsvFile, wanted: Sequence[str]) -> Iterator[Stream]:
+    from dualmandate.publication.csv_lines import csv_batches, csv_layout  # compiled: only readers of CSV load it
+
     path, read = Path(source.path), 0
     layout = csv_layout(path, source.delimiter, lambda there: chosen(wanted, list(there)))
     size = max(path.stat().st_size, 1)

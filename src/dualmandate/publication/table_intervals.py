@@ -13,26 +13,21 @@ errors around the truth are like those around what was published.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
-from dualmandate.mechanism import Noise, Rows, StrategyRows
+from dualmandate.mechanism import Noise, Rows
 from dualmandate.population.arrays import Floats, Integers
-from dualmandate.publication.intervals import ROUNDING, Reach, reaches_of_rows
 from dualmandate.publication.nested_tables import NestWeights, nest_together
+from dualmandate.publication.number_errors import NumberErrors
 from dualmandate.publication.post_processing import DRAWS, PostProcessed
 from dualmandate.publication.release_spec import ReleaseSpec
 from dualmandate.publication.writing import INTERVALS, PERCENTS, PublishedTable
 from dualmandate.workload import Table
 
 MOST_NUMBERS = 2**20  # A larger table is written without intervals.
-MOST_LAWS = 24  # At most so many laws are worked out for a table,
-MOST_WEIGHED = 2**22  # and at most so many weights of noise looked at.
-MEMBERS = 3  # Numbers with one standard error are looked at: the first, one in the middle, the last.
-SAME = 1e-9  # Standard errors are the same up to this share.
 SIMULATED = (
     f"simulated: {DRAWS} releases of the published tables, as if these were the truth, with noise drawn anew by the "
     "same laws and made whole in the same way; an interval reaches as far as 90 or 95 % of those errors"
@@ -49,12 +44,6 @@ NOT_WHOLE = "not given: the tables were not made consistent"
 NO_SIMULATION = (
     "not given: releases of tables this large, or of amounts this fine, would take too long to simulate; take the "
     "estimates, and their intervals"
-)
-BY_LAW = "by the exact law of the noise"
-BY_LAWS = "by the exact law of the noise, worked out once for numbers with the same standard error"
-BY_RATIO = (
-    "by the exact law of the noise of some numbers; for others the largest ratio of half-width and standard error "
-    "among these"
 )
 
 
@@ -93,19 +82,11 @@ class TableIntervals:
     def _of_estimates(self, asked: Table, table: PublishedTable, columns: dict[str, Floats | Integers]) -> str:
         if table.name in self.order.superpopulation:
             return SUPERPOPULATION
-        size = sum(group.rows.size for group in self.order.groups)
-        if self.made.together and size > MOST_WEIGHED:
-            return TOO_HEAVY.format(rows=size)
-        rows, noises = self._rows(asked)
-        if rows.direct:
-            group = next(each for each in self.order.groups if asked in each.tables)
-            noise, weight = group.table_noises[group.tables.index(asked)], float(asked.grid * asked.weight)
-            law = ErrorOfNumber(np.array([weight]), np.zeros(1, dtype=np.int64), (noise,))
-            halves, words = [np.full(len(table.estimates), half) for half in law.halves()], BY_LAW
-        elif rows.size > MOST_WEIGHED:
-            return TOO_HEAVY.format(rows=rows.size)
-        else:
-            halves, words = _halves(rows, noises, asked, table.standard_errors)
+        errors = NumberErrors(asked, *self._rows(asked))
+        if errors.is_heavy:
+            return TOO_HEAVY.format(rows=errors.rows.size)
+        tails = [1 - percent / 100 for percent in PERCENTS]
+        halves, words = errors.halves(table.standard_errors, np.arange(len(table.estimates)), tails)
         for percent, each in zip(PERCENTS, halves, strict=True):
             if not np.isfinite(each).all():
                 columns.clear()
@@ -130,74 +111,12 @@ class TableIntervals:
     def _rows(self, asked: Table) -> tuple[Rows | NestWeights, tuple[Noise, ...]]:
         """The rows that the estimates of a table rest on, and the noise of each kind of these."""
         if self.made.together:
-            nest = nest_together(self.order)
-            assert nest is not None  # its estimates rest on it
-            return NestWeights(self.order, nest), tuple(noise for group in self.order.groups for noise in group.noises)
+            return self._together, tuple(noise for group in self.order.groups for noise in group.noises)
         group = next(each for each in self.order.groups if asked in each.tables)
         return group.rows, group.noises
 
-
-@dataclass(frozen=True, eq=False)
-class ErrorOfNumber:
-    """The error of one number, a weighted sum of noise."""
-
-    weights: Floats
-    kinds: Integers
-    noises: Sequence[Noise]
-
-    def halves(self) -> list[float]:
-        """Half of the length of its interval at each probability; infinite where none can be worked out."""
-        tails = tuple(1 - percent / 100 for percent in PERCENTS)
-        return [_outward(reach) for reach in reaches_of_rows(self.weights, self.kinds, self.noises, tails)]
-
-
-def _halves(
-    rows: Rows | NestWeights, noises: Sequence[Noise], asked: Table, errors: Floats
-) -> tuple[list[Floats], str]:
-    """Half of the length of each interval, at each probability, and how it was found."""
-    kinds, (spreads, of) = rows.kinds().astype(np.int64), _alike(errors)
-    affordable = max(1, min(MOST_LAWS, MOST_WEIGHED // rows.size))
-    chosen = np.unique(np.linspace(0, len(spreads) - 1, affordable).astype(np.intp))
-    members = MEMBERS if len(spreads) * MEMBERS <= affordable else 1
-    found = np.full((len(PERCENTS), len(spreads)), np.nan)
-    for place in chosen:
-        alike = np.flatnonzero(of == place)
-        looked_at = {int(alike[i]) for i in np.linspace(0, len(alike) - 1, members).astype(np.intp)}
-        laws = (_law(rows, asked, number, kinds, noises) for number in looked_at)
-        found[:, place] = 0.0 if spreads[place] == 0 else np.max([law.halves() for law in laws], axis=0)
-    if len(chosen) < len(spreads):
-        known = chosen[spreads[chosen] > 0]
-        ratios = np.max(found[:, known] / spreads[known], axis=1)
-        found = np.where(np.isnan(found), ratios[:, None] * spreads, found)
-    return [each[of] for each in found], BY_LAWS if len(chosen) == len(spreads) else BY_RATIO
-
-
-def _law(
-    rows: Rows | NestWeights, asked: Table, number: int, kinds: Integers, noises: Sequence[Noise]
-) -> ErrorOfNumber:
-    """The error of one number, from the rows that it takes anything of where these are told."""
-    if isinstance(rows, StrategyRows):
-        taken, shares = rows.taken(asked.name, [number])
-        return ErrorOfNumber(float(asked.grid) * shares, kinds[taken], noises)
-    return ErrorOfNumber(float(asked.grid) * rows.weights(asked.name, [number]), kinds, noises)
-
-
-def _alike(errors: Floats) -> tuple[Floats, Integers]:
-    """The different standard errors, rising, and which of them each number has."""
-    order = np.argsort(errors, kind="stable")
-    rising = errors[order]
-    starts = np.concatenate([[True], np.diff(rising) > SAME * np.maximum(rising[1:], np.finfo(float).tiny)])
-    of = np.empty(len(errors), dtype=np.int64)
-    of[order] = np.cumsum(starts) - 1
-    return rising[starts], of
-
-
-def _outward(reach: Reach | None) -> float:
-    """Bounds on a lattice are moved outward as those of a single number are, and whole ones stay whole."""
-    if reach is None:
-        return math.inf
-    if reach.step is None:
-        return reach.distance
-    if reach.step == round(reach.step):
-        return float(round(reach.distance))
-    return reach.distance + ROUNDING * reach.step
+    @cached_property
+    def _together(self) -> NestWeights:
+        nest = nest_together(self.order)
+        assert nest is not None  # estimates rest on it
+        return NestWeights(self.order, nest)

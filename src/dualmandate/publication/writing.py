@@ -273,7 +273,7 @@ def _as(values: Numbers, kind: np.dtype[Any]) -> Numbers:
 
 
 KEY = b"dualmandate"  # Facts stand under this key in the metadata of a Parquet file.
-SCHEMA = "sheet/1"
+SCHEMA = "sheet/2"
 COMPRESSION, LEVEL = "zstd", 3
 LINE_END = "\r\n"
 LONGEST_NAME = 80  # A file name has at most so many letters.
@@ -309,7 +309,11 @@ class Parquet:
         settings: dict[str, Any] = {
             "compression": COMPRESSION,
             "compression_level": LEVEL,
-            "use_dictionary": [*(text.heading for text in sheet.texts), *constants(sheet)],
+            "use_dictionary": [
+                *(text.heading for text in sheet.texts),
+                *(name for name, values in sheet.numbers.items() if values.dtype.kind == "i"),  # few different ones
+                *constants(sheet),
+            ],
             "write_statistics": [*_narrowed(sheet), *sheet.numbers],
             "version": "2.6",
         }
@@ -330,17 +334,70 @@ class Parquet:
         import pyarrow.parquet as pq
 
         try:
-            table = pq.read_table(path)
-            facts = json.loads((table.schema.metadata or {})[KEY])
-            columns, labels = tuple(facts["columns"]), tuple(map(tuple, facts["labels"]))
-            numbers = {name: table.column(name).to_numpy() for name in facts["numbers"]}
-            typed = {name: np.asarray(values, dtype=NUMBERS[name]) for name, values in numbers.items()}
-            words = tuple(facts.get("level_labels", ()))
-            sheet = ReleaseSheet(facts["name"], facts["unit"], columns, labels, typed, facts["facts"], words)
+            with pq.ParquetFile(path) as file:
+                facts = json.loads((file.schema_arrow.metadata or {})[KEY])
+                table = file.read(columns=list(facts["numbers"]))
+                typed = {name: _values(table.column(name), np.dtype(NUMBERS[name])) for name in facts["numbers"]}
+                own = facts["name"], facts["unit"], tuple(facts["columns"])
+                labels, words = _labels_in(file, facts)
+                sheet = ReleaseSheet(*own, labels, typed, facts["facts"], words)
+                _check_labels(sheet, file)
         except (pa.ArrowException, OSError, KeyError, TypeError, ValueError):
             raise damaged(f"the file '{path.name}'", "it is not there, damaged, or was not written here") from None
-        _check_labels(sheet, table)
         return sheet
+
+
+def _values(column: pa.ChunkedArray, kind: np.dtype[Any]) -> Numbers:
+    """A column of numbers as one array; from its buffers, because pyarrow would import pandas first."""
+    import pyarrow as pa
+
+    if column.null_count:
+        raise ValueError
+    cast = column.cast(pa.from_numpy_dtype(kind))
+    parts = [
+        np.frombuffer(each.buffers()[1], dtype=kind, count=len(each), offset=each.offset * kind.itemsize)
+        for each in cast.chunks
+        if len(each)
+    ]
+    return parts[0] if len(parts) == 1 else np.concatenate([np.zeros(0, dtype=kind), *parts])
+
+
+def _labels_in(file: Any, facts: Mapping[str, Any]) -> tuple[tuple[tuple[str, ...], ...], tuple[Labels, ...]]:
+    """The levels of each label column, and their words for readers, from the rows where each level stands first.
+
+    Files of earlier versions have them among their facts.
+    """
+    if "labels" in facts:
+        return tuple(map(tuple, facts["labels"])), tuple(facts.get("level_labels", ()))
+    sizes: list[int] = facts["sizes"]
+    levels, words = list[tuple[str, ...]](), list[dict[str, dict[str, str]]]()
+    for heading, place, language in facts["texts"]:
+        found = _firsts(file, heading, math.prod(sizes[place + 1 :]), sizes[place])
+        if language is None:
+            levels.append(found)
+            words.append({})
+        else:
+            pairs = zip(levels[place], found, strict=True)
+            words[place][language] = {level: word for level, word in pairs if word != level}
+    return tuple(levels), tuple(words) if any(words) else ()
+
+
+def _firsts(file: Any, heading: str, stride: int, size: int) -> tuple[str, ...]:
+    """What a column says in the first row of each of its levels."""
+    import pyarrow as pa
+
+    found, start = list[str](), 0
+    for number in range(file.num_row_groups):
+        if len(found) == size:
+            break
+        column = file.read_row_group(number, columns=[heading]).column(0)
+        wanted = np.arange(len(found), min(-(-(start + len(column)) // stride), size)) * stride - start
+        rows = pa.Array.from_buffers(pa.int64(), len(wanted), [None, pa.py_buffer(wanted.astype(np.int64))])
+        found += column.take(rows).to_pylist()
+        start += len(column)
+    if None in found or len(found) != size:
+        raise ValueError
+    return tuple(found)
 
 
 def _narrowed(sheet: ReleaseSheet) -> list[str]:
@@ -363,25 +420,45 @@ def _schema(sheet: ReleaseSheet) -> pa.Schema:
         "name": sheet.name,
         "unit": sheet.unit,
         "columns": list(sheet.columns),
-        "labels": [list(levels) for levels in sheet.labels],
+        "sizes": [len(levels) for levels in sheet.labels],  # the levels themselves stand in the columns
+        "texts": [[text.heading, text.place, text.language] for text in sheet.texts],
         "numbers": list(sheet.numbers),
         "facts": dict(sheet.facts),
-        **({"level_labels": [*sheet.level_labels]} if any(sheet.level_labels) else {}),
     }
     return pa.schema(fields, metadata={KEY: json.dumps(facts, sort_keys=True, ensure_ascii=False).encode("utf-8")})
 
 
-def _check_labels(sheet: ReleaseSheet, table: pa.Table) -> None:
-    """The label columns say the same as the facts."""
+def _check_labels(sheet: ReleaseSheet, file: Any) -> None:
+    """Each row of the label columns says what its place in row-major order asks for."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    whole, wrong = np.dtype(np.int32), damaged(f"the table '{sheet.name}'", "its rows are not in row-major order")
+    for text in sheet.texts:
+        numbered = {word: number for number, word in enumerate(dict.fromkeys(text.words))}
+        distinct, expected = _texts(numbered), np.array([numbered[word] for word in text.words])
+        stride, start = sheet.strides[text.place], 0
+        for number in range(file.num_row_groups):
+            for chunk in file.read_row_group(number, columns=[text.heading]).column(0).chunks:
+                coded = chunk if pa.types.is_dictionary(chunk.type) else chunk.dictionary_encode()
+                known = pc.index_in(coded.dictionary.cast(pa.string()), value_set=distinct)
+                if known.null_count or coded.indices.null_count:
+                    raise wrong
+                own, chosen = (_values(pa.chunked_array([each]), whole) for each in (known, coded.indices))
+                places = _runs(start, start + len(coded), stride, len(text.words))
+                start += len(coded)
+                if not np.array_equal(own[chosen], expected[places]):
+                    raise wrong
+
+
+def _texts(words: Iterable[str]) -> pa.Array:
+    """Words as an array; from buffers, because pyarrow would import pandas first."""
     import pyarrow as pa
 
-    for part, places in sheet.pieces():
-        for text in sheet.texts:
-            place = places[text.place]
-            expected = pa.array(text.words, pa.string()).take(pa.array(place))
-            given = table.column(text.heading).slice(part.start, len(place)).cast(pa.string()).combine_chunks()
-            if not given.equals(expected):
-                raise damaged(f"the table '{sheet.name}'", "its rows are not in row-major order")
+    encoded = [word.encode("utf-8") for word in words]
+    ends = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
+    buffers = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(encoded))]
+    return pa.Array.from_buffers(pa.large_string(), len(encoded), buffers).cast(pa.string())
 
 
 class Csv:

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 MOST_SHOWN, LEAST_SHOWN = 3_000, 20  # rows on the page before anything is looked for, and of each table
 MOST_ROWS = 500  # of a table at once; the page holds others, to be looked for
-FEW_ROWS = 8  # can be looked through by eye
 ESTIMATE, INTERVAL = "estimate, for analysis", "95 % interval"
 FORM_NAMES = {
     "csv": "CSV",
@@ -76,7 +75,6 @@ def release_page(facts: Mapping[str, Any], tables: Sequence[Glance]) -> str:
         ratios=[_shown(f"ratio-{i}", each, asked[each.first.name], page) for i, each in enumerate(ratios)],
         languages=languages,
         most_rows=MOST_ROWS,
-        few_rows=FEW_ROWS,
         form_names=FORM_NAMES,
         dividing=DIVIDING,
         made=list(_made(facts)),
@@ -183,7 +181,6 @@ def _shown(anchor: str, glance: Glance, facts: Mapping[str, Any], page: _PageSet
             strict=True,
         )
     )
-    asked_for = table.columns and (number_of > FEW_ROWS or len(page.languages) > 1)
     named = {form: facts[form] for form in FORM_NAMES if form in facts}
     unit = table.unit if table.unit == SHARE else plural(table.unit)
     error = _two_digits(glance.typical_error) if glance.typical_error > 0 else ""
@@ -213,7 +210,7 @@ def _shown(anchor: str, glance: Glance, facts: Mapping[str, Any], page: _PageSet
         rows,
         drawn,
         len(table.estimates),
-        _held(glance, columns, number_of, page.own, is_drawn=drawn is not None) if asked_for else None,
+        _held(glance, columns, number_of, page.own, is_drawn=drawn is not None) if table.columns else None,
     )
 
 

@@ -343,7 +343,7 @@ def seen_words(keys: Sequence[str]) -> tuple[str, ...]:
         return ()
     return (
         f"What the program file took from the confidential records: {', '.join(keys)}. Noise does not cover it, and "
-        "it is public with the file. Replace it by a public source before the plan is approved.",
+        "it is public with the file.",
     )
 
 

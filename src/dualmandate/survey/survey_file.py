@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dualmandate.errors import IncompatibleUnits, InvalidFile, InvalidSurvey, InvalidValue, MissingKey
 from dualmandate.population import Units
-from dualmandate.population.arguments import expected
+from dualmandate.population.arguments import checked_call, expected
 from dualmandate.population.currency import checked_currency, currency_of
 from dualmandate.population.shown import cut_line
 from dualmandate.population.units import singular
@@ -71,6 +71,7 @@ class Survey:
         return name
 
 
+@checked_call
 def load_survey(path: str | Path) -> Survey:
     """Read a survey file; anything that cannot be meant is refused with its place. The answers are not opened."""
     place: str | Path = expected(

@@ -19,6 +19,7 @@ import numpy as np
 
 from dualmandate.errors import InvalidWorkload
 from dualmandate.population import Domain, Grouping
+from dualmandate.population.arguments import checked_call
 from dualmandate.population.arrays import Booleans, Integers
 from dualmandate.population.rational import Written, rational_or, written
 from dualmandate.population.shown import one_line
@@ -151,6 +152,7 @@ class Tabulation:
         object.__setattr__(self, "weights", tuple(exact))
 
     @classmethod
+    @checked_call
     def of(
         cls,
         name: str,

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dualmandate.errors import InvalidWorkload, TooLarge
 from dualmandate.population import Domain, Protection
-from dualmandate.population.arguments import expected
+from dualmandate.population.arguments import checked_call, checked_class, expected
 from dualmandate.population.arrays import Floats
 from dualmandate.population.rational import Written, rational
 from dualmandate.population.shown import cut_line
@@ -41,6 +41,7 @@ ONE_PERSON = Protection()
 MOST_TABLES = 10**5  # of one workload
 
 
+@checked_class
 @dataclass(frozen=True, eq=False)
 class Workload:
     """A union of weighted products over a domain (the paper's Q, queries × |χ|), never written out.
@@ -209,26 +210,31 @@ def _weighted(values: Numbers, weight: Fraction, whole: bool) -> Numbers:
     return values.astype(np.float64) if weight == 1 else values * (weight.numerator / weight.denominator)
 
 
+@checked_call
 def identity(size: int) -> Workload:
     """Each of n cells by itself."""
     return _single("identity", Identity(size))
 
 
+@checked_call
 def total(size: int) -> Workload:
     """All n cells together."""
     return _single("total", Total(size))
 
 
+@checked_call
 def prefix(size: int) -> Workload:
     """The n sums of the first 1, 2, …, n cells."""
     return _single("prefix", Prefix(size))
 
 
+@checked_call
 def all_range(size: int) -> Workload:
     """The n(n + 1)/2 sums over ranges of consecutive cells."""
     return _single("all range", AllRange(size))
 
 
+@checked_call
 def groups(size: int, lists_of_cells: Iterable[Sequence[int]]) -> Workload:
     """Sums over groups of n cells, each a list of cell numbers from 0; groups may overlap."""
     require_levels(size)
@@ -260,6 +266,7 @@ def explicit(matrix: ArrayLike) -> Workload:
     return _single("explicit", Dense(whole), Fraction(1, denominator))
 
 
+@checked_call
 def kron(*workloads: Workload) -> Workload:
     """All combinations of a query of each workload, over the product of their domains.
 
@@ -288,6 +295,7 @@ def kron(*workloads: Workload) -> Workload:
     return Workload(_product_domain([workload.domain for workload in workloads]), tuple(tables))
 
 
+@checked_call
 def stack(*workloads: Workload, weights: Sequence[Written] | None = None) -> Workload:
     """All queries of several workloads over one domain, each workload times its weight (> 0)."""
     if not workloads:
@@ -314,6 +322,7 @@ def stack(*workloads: Workload, weights: Sequence[Written] | None = None) -> Wor
     return Workload(domain, tuple(_named_apart(tables)))
 
 
+@checked_call
 def marginals(shape: Iterable[int], order: int | Iterable[int]) -> Workload:
     """All marginals of exactly `order` attributes of a domain of that shape; several orders give their union."""
     domain = Domain.of_shape(shape)

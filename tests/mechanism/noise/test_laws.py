@@ -4,11 +4,21 @@ from fractions import Fraction
 from itertools import pairwise
 
 import mpmath
+import numpy as np
 import pytest
 from tests.mechanism.noise.reference import Distribution, gaussian_sums, laplace_sums, number, staircase_sums
 
 from dualmandate.mechanism.noise import GaussianSampler, LaplaceSampler, Sampler, StaircaseSampler
-from dualmandate.mechanism.noise.laws import GeometricDigit, Law, Normal, StairPlace, TwoSided, thresholds_of
+from dualmandate.mechanism.noise.laws import (
+    GeometricDigit,
+    Law,
+    NoiseTable,
+    Normal,
+    StairPlace,
+    TwoSided,
+    table_of,
+    thresholds_of,
+)
 
 BITS = 192
 ONE_TABLE: list[tuple[Law, Distribution]] = [
@@ -31,6 +41,29 @@ def test_every_threshold_of_a_table_is_certain() -> None:
         assert table.lower is table.upper
         values = range(table.first, table.first + len(table.lower))
         assert table.lower.tolist() == [exact.floor(value, 64) for value in values]
+
+
+@pytest.mark.parametrize(
+    "law",
+    [
+        *(law for law, _ in ONE_TABLE),
+        Normal(Fraction(10**5, 7)),
+        TwoSided(Fraction(1, 64)),
+        TwoSided(Fraction(1, 1000), fold=16),
+        TwoSided(Fraction(1, 30), step=7, high=3),
+        TwoSided(Fraction(40), step=2),
+    ],
+    ids=str,
+)
+def test_a_fast_table_holds_every_threshold_between_its_bounds(law: Law) -> None:
+    """And hardly any word besides: a draw is never another one, and next to none are decided the slow way."""
+    fast, exact = table_of(law), thresholds_of(law)
+    assert isinstance(fast, NoiseTable)
+    assert (fast.first, len(fast.lower)) == (exact.first, len(exact.lower))
+    assert bool(np.all((fast.lower <= exact.lower) & (exact.upper <= fast.upper)))
+    assert float((fast.upper - fast.lower).astype(np.float64).sum()) < 2.0**64 * 1e-9
+    starts = np.arange(2**14, dtype=np.uint64) << np.uint64(50)
+    assert fast.guide[:-1].tolist() == np.searchsorted(fast.upper, starts).tolist()
 
 
 @pytest.mark.parametrize("scale", ["1/3", "1", "10", "1000/7"])

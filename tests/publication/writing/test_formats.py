@@ -97,10 +97,35 @@ class TestLabels:
     def test_a_file_whose_labels_were_changed_is_damaged(self, labeled: PublishedTable, tmp_path: Path) -> None:
         [path] = Parquet().write(values_sheet(labeled), tmp_path / "t")
         table = pq.read_table(path)
-        other = pa.array(["men"] * table.num_rows).dictionary_encode()
+        other = pa.array(["women", "men"] * (table.num_rows // 2)).dictionary_encode()
         pq.write_table(table.set_column(1, "sex_label", other).replace_schema_metadata(table.schema.metadata), path)
         with pytest.raises(InvalidRelease):
             read_table(path)
+
+    def test_footers_do_not_repeat_them(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Labels are read from the columns, also where row groups hold some levels only, and two words are the same."""
+        monkeypatch.setattr(writing, "ROWS_AT_ONCE", 700)
+        levels = tuple(f"4400{place:011}" for place in range(2_000))
+        words: tuple[Labels, ...] = ({"": {level: f"Block {int(level) % 99}" for level in levels}}, {})
+        table = PublishedTable("t", "person", ("block", "sex"), (levels, ("f", "m")), np.zeros(4_000), np.ones(4_000))
+        [path] = Parquet().write(estimates_sheet(replace(table, level_labels=words)), tmp_path / "t")
+        assert pq.ParquetFile(path).metadata.num_row_groups > 1
+        assert sum(map(len, pq.read_schema(path).metadata.values())) < 1_000
+        read = read_table(path)
+        assert read.labels == table.labels
+        assert read.level_labels == words
+
+    def test_files_of_earlier_versions_have_them_among_their_facts(
+        self, labeled: PublishedTable, tmp_path: Path
+    ) -> None:
+        [path] = Parquet().write(values_sheet(labeled), tmp_path / "t")
+        table = pq.read_table(path)
+        facts = json.loads(table.schema.metadata[b"dualmandate"])
+        facts |= {"schema": "sheet/1", "labels": labeled.labels, "level_labels": labeled.level_labels}
+        del facts["sizes"], facts["texts"]
+        pq.write_table(table.replace_schema_metadata({b"dualmandate": json.dumps(facts).encode()}), path)
+        assert read_table(path).labels == labeled.labels
+        assert read_table(path).level_labels == labeled.level_labels
 
     def test_sdmx_names_codes_by_their_labels(self, labeled: PublishedTable, tmp_path: Path) -> None:
         _, structure = SdmxCsv().write(values_sheet(labeled), tmp_path / "t")

@@ -30,7 +30,7 @@ from dualmandate.report.figures import (
     what_if,
     what_if_choices,
 )
-from dualmandate.report.figures.figure import write
+from dualmandate.report.figures.figure import Plane, Ruler, layered, write
 from dualmandate.report.theme import DARK, LIGHT, NARROW, WIDE
 
 OTHER_CASES = ("capped", "fit_for_use", "bounded", "two_tables")
@@ -137,8 +137,14 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path, monkeypatch: pyt
 
 
 def test_a_picture_inside_a_page_takes_the_pages_colors_and_keeps_its_ids_apart(picture: Figure, title_i: Any) -> None:
-    one = picture.inline_svg(WIDE, "first")
-    other = regret(title_i.frontier, title_i.welfare, title_i.choice).inline_svg(WIDE, "second")
+    def cut(width: int) -> dict[str, Any]:
+        """The same before a region that passes its edge, and so is cut by a shape with an id."""
+        plane = Plane(Ruler("", 1.0, 2.0), Ruler("", 1.0, 2.0))
+        return {"vconcat": [picture.layout(width), layered(plane.closed(1.5, 3.0), width=100, height=100)]}
+
+    one = replace(picture, layout=cut).inline_svg(WIDE, "first")
+    regrets = regret(title_i.frontier, title_i.welfare, title_i.choice)
+    other = replace(regrets, layout=cut).inline_svg(WIDE, "second")
     assert not re.search(r"#[0-9a-f]{6}", one)
     assert "var(--dm-production)" in one
     ids = [set(re.findall(r'id="([^"]+)"', drawing)) for drawing in (one, other)]

@@ -39,6 +39,7 @@ from dualmandate.audit.options import Effort, generator
 from dualmandate.mechanism import Noise
 from dualmandate.population import PrivacyLoss, PrivacyMeasure
 from dualmandate.population.arrays import Booleans, Floats, Integers
+from dualmandate.population.wording import told_loss
 from dualmandate.workload.statistics_count import StatisticsCount
 
 CELLS, PAIRED_CELLS = 512, 96  # Records of so many cells are added, or compared, where there are more.
@@ -204,7 +205,7 @@ class ClaimAttack:
         return make(
             claim=f"loss that {target.name} has at least, by {len(scores[0]):,} draws of its noise on each of two "
             f"neighbors, at a level of 1 − 10⁻⁶; {'ABOVE' if found > epsilon else 'not above'} the claimed "
-            f"ε = {epsilon:.4g}{at}",
+            f"ε = {told_loss(epsilon)}{at}",
             success=Range(found, found, "epsilon"),
             baselines=(Baseline(CLAIMED, Range(0.0, epsilon, "epsilon")),),
             attacker_knows="everybody else's records, and the noise of each row",

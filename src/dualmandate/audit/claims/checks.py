@@ -31,6 +31,7 @@ from dualmandate.mechanism.noise import GaussianSampler, LaplaceSampler, NoiseKe
 from dualmandate.population import PrivacyLoss, PrivacyMeasure
 from dualmandate.population.arrays import Booleans, Floats, Integers
 from dualmandate.population.loss import epsilon_at
+from dualmandate.population.wording import told_loss
 from dualmandate.semantics import largest_power
 
 TIE = 1e-9  # Equal ratios are put in an order by this much of a projection.
@@ -276,7 +277,7 @@ def _findings(
     at = f" at δ = {delta:g}" if delta else ""
     yield make(
         claim=f"loss that {name} has at least, by {len(one):,} draws on each of two neighbors, at a level of 1 − 10⁻⁶;"
-        f" {'ABOVE' if found > epsilon else 'not above'} the claimed ε = {epsilon:.4g}{at}",
+        f" {'ABOVE' if found > epsilon else 'not above'} the claimed ε = {told_loss(epsilon)}{at}",
         success=Range(found, found, "epsilon"),
         baselines=(Baseline(CLAIMED, Range(0.0, epsilon, "epsilon")),),
     )

@@ -32,7 +32,7 @@ from dualmandate.errors import InvalidRequest
 from dualmandate.population import PrivacyLoss, PrivacyMeasure, Protection
 from dualmandate.population.arrays import Floats, Integers
 from dualmandate.population.loss import epsilon_at, rho_at
-from dualmandate.population.wording import percent
+from dualmandate.population.wording import percent, told_loss
 from dualmandate.workload import Workload
 
 FALSE_POSITIVE_RATES = (0.001, 0.01, 0.05, 0.1, 0.25)
@@ -218,7 +218,7 @@ class MembershipAttack:
     def _finding(self, target: Frequencies, test: str, point: OperatingPoint) -> Finding:
         above = point.exceeds(target.epsilon, target.failure_probability, level=1 - 1e-6)
         delta = f", δ = {target.failure_probability:g}" if target.failure_probability else ""
-        allowed = f"what ε = {target.epsilon:.4g}{delta} allows"
+        allowed = f"what ε = {told_loss(target.epsilon)}{delta} allows"
         bound = point.allowed(target.epsilon, target.failure_probability)
         return Finding(
             attack=self.name,

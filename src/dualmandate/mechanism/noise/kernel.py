@@ -11,7 +11,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from dualmandate.mechanism.noise.laws import GUIDE_BITS, MARGIN, NoiseTable, ThresholdCurves
+from dualmandate.mechanism.noise.laws import GUIDE_BITS, MARGIN, OVERLAP, NoiseTable, ThresholdCurves
 from dualmandate.mechanism.noise.words import WORD_BITS, Words
 from dualmandate.population.arrays import Booleans, Integers
 
@@ -28,7 +28,7 @@ def look_up(words: Words, table: NoiseTable | ThresholdCurves, *, out: Integers)
 def look_up_curves(words: Words, curves: ThresholdCurves, *, out: Integers, is_open: Booleans) -> int:
     """The same between the thresholds of curves; which words are ties is written, too."""
     pieces = (curves.starts, curves.coefficients, curves.guide)
-    return int(_look_up_curves(words, *pieces, (curves.first, curves.width), out, is_open))
+    return int(_look_up_curves(words, *pieces, (curves.first, curves.step), out, is_open))
 
 
 def append_digit(numbers: Integers, digits: Integers, *, size: int) -> None:
@@ -67,7 +67,8 @@ _threshold = numba.njit(nogil=True)(_threshold_loop)
 def _look_up_curves_loop(
     words: Any, starts: Any, coefficients: Any, guide: Any, grid: Any, out: Any, is_open: Any
 ) -> Any:
-    first, width = grid
+    first, step = grid
+    values = 1.0 / step
     ties = 0
     for place in range(words.size):
         word = words[place]
@@ -82,18 +83,25 @@ def _look_up_curves_loop(
         curve = coefficients[low]
         rest = np.float64(word - starts[low])
         at = rest / curve[1]
-        for _ in range(3):  # the slope hardly changes within a piece
-            at -= (_threshold(curve, at) - rest) / (curve[1] + 2.0 * curve[2] * at)
-        value = np.int64(min(max(at, 0.0), width - 1.0))
-        if _threshold(curve, np.float64(value)) > rest:
-            value -= 1
-        elif _threshold(curve, np.float64(value + 1)) <= rest:
-            value += 1
-        below, above = _threshold(curve, np.float64(value)), _threshold(curve, np.float64(value + 1))
-        is_sure = starts[low] <= word and 0 <= value < width and below + MARGIN <= rest and rest + 1.0 + MARGIN <= above
+        for _ in range(2):  # by the first terms, then once by all
+            cubic = at * (curve[1] + at * (curve[2] + at * curve[3]))
+            at -= (curve[0] + cubic - rest) / (curve[1] + at * (2.0 * curve[2] + 3.0 * at * curve[3]))
+        at -= (_threshold(curve, at) - rest) / (curve[1] + at * (2.0 * curve[2] + 3.0 * at * curve[3]))
+        base = np.float64(first + low)
+        value = np.int64(np.ceil((min(max(at, -OVERLAP), 1.0 + OVERLAP) + base) * values))
+        left, right = (value - 1) * step - base, value * step - base
+        below, above = _threshold(curve, left), _threshold(curve, right)
+        if above <= rest:
+            value, left, below, right = value + 1, right, above, (value + 1) * step - base
+            above = _threshold(curve, right)
+        elif below > rest:
+            value, right, above, left = value - 1, left, below, (value - 2) * step - base
+            below = _threshold(curve, left)
+        is_inside = starts[low] <= word and left >= -OVERLAP and right <= 1.0 + OVERLAP
+        is_sure = is_inside and below + MARGIN <= rest and rest + 1.0 + MARGIN <= above
         is_open[place] = not is_sure
         ties += not is_sure
-        out[place] = first + low * width + value
+        out[place] = value
     return ties
 
 

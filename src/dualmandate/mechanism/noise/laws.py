@@ -3,6 +3,10 @@
 For each value k, whole numbers around 2^bits · P(X ≤ k) are computed in balls (python-flint's arb): a midpoint and a
 radius that surely hold the true number. Where a ball does not decide between two whole numbers, both are given. A word
 that lies between them leaves the value open, a tie, and is resolved with as many words as it takes. Source: [Joh17].
+
+A draw is what the thresholds themselves say, however near to them bounds are: vaguer bounds make more ties, and no
+other draw. So the table of a law holds bounds from sums and products of floats, each of which IEEE 754 rounds by at
+most 2⁻⁵³ of itself, in a fraction of a millisecond; balls are asked about the few words that lie between them.
 """
 
 from __future__ import annotations
@@ -20,19 +24,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualmandate.mechanism.noise.words import WORD_BITS, Words
-from dualmandate.population.arrays import Floats, Indices
+from dualmandate.population.arrays import Floats, Indices, Integers
 
 if TYPE_CHECKING:
     from flint import arb
 
 GUARD_BITS = 64  # beyond those asked for; a ball then holds a whole number with a probability of about 2⁻⁶⁰
-LEAST_BROAD_VARIANCE = 2**24
-CURVES = 2**10  # a standard deviation, at least, up to twice as many
-DEGREE = 5
-MARGIN = 64.0  # units of 2⁻⁶⁴ by which a word must miss a threshold: four times what rounding and degree can amount to
+LEAST_BROAD_VARIANCE = 2**22
+CURVES = 2**6  # a standard deviation
+REACH = 37 * CURVES // 4  # curves on either side; beyond is less than 2⁻⁶⁴
+DEGREE = 9
+MARGIN = 2.0**15  # units of 2⁻⁶⁴ by which a word must miss a threshold: three times what all errors can amount to
+OVERLAP = 1.0 / 16.0  # of a piece, by which the thresholds around a word may lie beside its own
 GUIDE_BITS = 14
 LARGEST_WORD = 2**WORD_BITS - 1
-_LARGEST_STEP = 2.0**53  # units within one curve: whole numbers below are exact as floats
+HALF_UNIT = 2.0**-53  # what one operation on floats is off by at most, of its result
+SAFETY = 2.0  # times what errors add up to, for the errors of computing it
+EXTRA_BITS = 8  # weights below 2^−(64 + 8) are left out of a table, and their sum is an error of it
+NIBBLE = 4  # bits of a whole number that are looked up at once
 _CRAMER = 1.09  # |He_n(z)|·exp(−z²/4) ≤ 1.09·√n!
 _ONE_AT_A_TIME = RLock()
 
@@ -253,12 +262,13 @@ def _floors(law: Law, value: int, bits: int) -> Floors:
 
 @dataclass(frozen=True)
 class BroadNormal:
-    """The discrete Gaussian law P(X = k) ∝ exp(−k²/(2·variance)) for a variance of 2²⁴ or more.
+    """The discrete Gaussian law P(X = k) ∝ exp(−k²/(2·variance)) for a variance of 2²² or more.
 
     Σ_{j ≤ k} exp(−j²/(2V)) is an integral, half of its last term and derivatives of that, by Euler's and Maclaurin's
-    formula, with a remainder that is bounded: a few derivatives give hundreds of bits. So 2⁶⁴·P(X ≤ k) follows a smooth
-    curve, and a table needs it only at every B-th value: between, a polynomial tells the thresholds to some units of
-    the last bit; a word that comes nearer to one is a tie. Source: [Joh17], and DLMF 2.10 and 18.14 for the two bounds.
+    formula, with a remainder that is bounded: a few derivatives give hundreds of bits. Three terms tell a threshold to
+    some thousand units of the last bit, and these are the same curve for every variance but for a step:
+    Φ(z) + (σ⁻¹/2)·Φ′(z) + (σ⁻²/12)·Φ″(z) at z = k/σ. So all such laws share the pieces of one curve; a word that comes
+    nearer to a threshold is a tie. Source: [Joh17], and DLMF 2.10 and 18.14 for the two bounds.
     """
 
     variance: Fraction
@@ -267,8 +277,8 @@ class BroadNormal:
 
     def floors(self, values: range, bits: int) -> list[Floors]:
         with precision(bits + 2 * GUARD_BITS):
-            smooth = _Smooth.of(self.variance, bits + GUARD_BITS)
-            return [floors_of(smooth.at(value, 0)[0] + smooth.remainder, bits) for value in values]
+            smooth = _smooth(self.variance, bits + GUARD_BITS)
+            return [floors_of(smooth.at(value) + smooth.remainder, bits) for value in values]
 
 
 @dataclass(frozen=True, eq=False)
@@ -276,7 +286,7 @@ class _Smooth:
     """H with |P(X ≤ k) − H(k)| within the remainder: Φ(k/σ) + (f/2 + Σ B_2m/(2m)!·f^(2m−1))/√(2πV), f = exp(−x²/(2V)).
 
     The remainder is at most |B_2p|/(2p)!·∫|f^(2p)|, and ∫|f^(2p)| ≤ √(2πV)·√(2p)!/V^p because Hermite's polynomials are
-    orthogonal (Cauchy and Schwarz). Σ_k f(k) exceeds √(2πV) by less than a part in 2^(2²⁸) (Poisson).
+    orthogonal (Cauchy and Schwarz). Σ_k f(k) exceeds √(2πV) by less than a part in 2^(2²⁶) (Poisson).
     """
 
     variance: arb
@@ -302,24 +312,23 @@ class _Smooth:
         area = (2 * arb.pi() * v).sqrt()
         return cls(v, (2 * v).sqrt(), area, area * little, factors, (-left).union(left))
 
-    def at(self, value: int, count: int) -> list[arb]:
-        """H and its first derivatives at a whole number."""
+    def at(self, value: int) -> arb:
+        """H at a whole number."""
         from flint import arb
 
         x = arb(value)
         slopes = [(-x * x / (2 * self.variance)).exp()]  # f, f′, …: f^(n) = −(x·f^(n−1) + (n − 1)·f^(n−2))/V
         before = arb(0)
-        for n in range(1, 2 * len(self.factors) + count):
+        for n in range(1, 2 * len(self.factors)):
             slopes.append(-(x * slopes[-1] + (n - 1) * before) / self.variance)
             before = slopes[-2]
-        ends = [slopes[n] / 2 + self._corrections(slopes[n + 1 :: 2]) for n in range(count + 1)]
-        lead = [(-x / self.root).erfc() * self.area / 2, *slopes]
-        return [(first + rest) / self.whole for first, rest in zip(lead, ends, strict=False)]
+        corrections = sum((factor * slope for factor, slope in zip(self.factors, slopes[1::2], strict=True)), arb(0))
+        return ((-x / self.root).erfc() * self.area / 2 + slopes[0] / 2 + corrections) / self.whole
 
-    def _corrections(self, slopes: list[arb]) -> arb:
-        from flint import arb
 
-        return sum((factor * slope for factor, slope in zip(self.factors, slopes, strict=False)), arb(0))
+@lru_cache(maxsize=1)  # a tie asks for some forty values in turn
+def _smooth(variance: Fraction, bits: int) -> _Smooth:
+    return _Smooth.of(variance, bits)
 
 
 def _left_out(variance: arb, count: int) -> arb:
@@ -331,13 +340,13 @@ def _left_out(variance: arb, count: int) -> arb:
 
 @dataclass(frozen=True, eq=False)
 class ThresholdCurves:
-    """Thresholds of a law, `width` a piece: 2⁶⁴·P(X < first + width·j + s) is starts[j] + Σ a[j, n]·sⁿ ± MARGIN/4.
+    """Thresholds of a law: in piece j, 2⁶⁴·P(X ≤ k) is starts[j] + Σ a[j, n]·tⁿ ± MARGIN/3 at t = step·k − first − j.
 
-    A word w ≥ starts[j] means the value s of piece j between whose thresholds it lies, if it lies MARGIN within them.
+    A word w ≥ starts[j] means the value k between whose thresholds and those of k − 1 it lies, if MARGIN within them.
     """
 
+    step: float  # pieces a value
     first: int
-    width: int
     starts: Words  # shape (pieces,), rising
     coefficients: Floats  # shape (pieces, DEGREE + 1)
     guide: NDArray[np.int32]  # the piece of the smallest word whose first 14 bits are g; shape (2¹⁴ + 1,)
@@ -352,35 +361,54 @@ class ThresholdCurves:
 
 
 def curves_of(law: BroadNormal) -> ThresholdCurves:
-    """The curves of a law: about a second."""
-    width = 2 ** (math.isqrt(math.floor(law.variance)).bit_length() - 1) // CURVES
-    first = (first_not_below(law, 1, bits=WORD_BITS) - 1) // width
-    last = first_not_below(law, 2**WORD_BITS - 1, bits=WORD_BITS) // width
+    """The curves of a law: those of all laws, with half a step of their slope and a twelfth of a square of their bend.
+
+    Errors in units of 2⁻⁶⁴: k·step is off by 2⁻⁵² of itself, which moves Φ by at most max|z·φ(z)|·2⁻⁵² (1,000 units);
+    what is left out after two terms is 0.0068/V² (7,200), the second term itself |φ‴|/(720·V²) (900), floats and
+    Taylor's polynomial some hundred.
+    """
+    with precision(WORD_BITS + GUARD_BITS):
+        step = float((CURVES / ball_of(law.variance).sqrt()).mid())
+    starts, plain, guide = _curves_of_all()
+    n = np.arange(plain.shape[1])
+    slope, bend = np.zeros_like(plain), np.zeros_like(plain)
+    slope[:, :-1] = plain[:, 1:] * n[1:]
+    bend[:, :-1] = slope[:, 1:] * n[1:]
+    return ThresholdCurves(step, -REACH, starts, plain + step / 2.0 * slope + step**2 / 12.0 * bend, guide)
+
+
+@lru_cache(maxsize=1)
+def _curves_of_all() -> tuple[Words, Floats, NDArray[np.int32]]:
+    """2⁶⁴·Φ((j + t)/CURVES) for −REACH ≤ j < REACH and 0 ≤ t ≤ 1, by Taylor: φ^(n+1) = −z·φ^(n) − n·φ^(n−1)."""
+    from flint import arb
+
     starts, coefficients = [], []
     with precision(WORD_BITS + 2 * GUARD_BITS):
-        smooth = _Smooth.of(law.variance, WORD_BITS + GUARD_BITS)
-        for piece in range(first, last + 1):
-            values = smooth.at(piece * width - 1, DEGREE)
-            scaled = [value * (2**WORD_BITS) / math.factorial(n) for n, value in enumerate(values)]
-            starts.append(max(0, min(int(scaled[0].mid().floor().unique_fmpz()), 2**WORD_BITS - 1)))
+        units = [arb(2**WORD_BITS) / (math.factorial(n) * CURVES**n) for n in range(DEGREE + 1)]
+        for piece in range(-REACH, REACH):
+            z = arb(piece) / CURVES
+            values = [(-z / arb(2).sqrt()).erfc() / 2, (-z * z / 2).exp() / (2 * arb.pi()).sqrt()]
+            before = arb(0)
+            for n in range(DEGREE - 1):
+                values.append(-z * values[-1] - n * before)
+                before = values[-2]
+            scaled = [value * unit for value, unit in zip(values, units, strict=True)]
+            starts.append(max(0, min(int(scaled[0].mid().floor().unique_fmpz()), LARGEST_WORD)))
             scaled[0] -= starts[-1]
-            assert all(value.rad() * width**n < 2.0**-40 for n, value in enumerate(scaled))
+            assert all(value.rad() < 2.0**-40 for value in scaled)
             coefficients.append([float(value.mid()) for value in scaled])
     rising: Words = np.array(starts, dtype=np.uint64)
     assert np.all(rising[1:] >= rising[:-1])
-    assert float(np.diff(rising).max()) < _LARGEST_STEP
-    assert _beyond_degree(law.variance, width) < 1.0
     words = np.arange(2**GUIDE_BITS, dtype=np.uint64) << np.uint64(WORD_BITS - GUIDE_BITS)
     places = np.searchsorted(rising, words, side="right").astype(np.int64) - 1
     guide = np.append(np.maximum(places, 0), len(rising) - 1).astype(np.int32)
-    return ThresholdCurves(first * width, width, rising, np.array(coefficients), guide)
+    return rising, np.array(coefficients), guide
 
 
-def _beyond_degree(variance: Fraction, width: int) -> float:
-    """What Taylor's polynomial misses at most, in units of 2⁻⁶⁴: |f^(n)| ≤ 1.09·√n!/σⁿ, twice for the corrections."""
-    sigma = math.sqrt(variance)
+def beyond_degree() -> float:
+    """What Taylor's polynomial misses, in units of 2⁻⁶⁴: |φ^(n)| ≤ 1.09·√n!/√(2π), twice for the corrections."""
     slope = 2.0 * _CRAMER * math.sqrt(math.factorial(DEGREE)) / math.sqrt(2.0 * math.pi)
-    return 2.0**WORD_BITS * slope * (width / sigma) ** (DEGREE + 1) / math.factorial(DEGREE + 1)
+    return 2.0**WORD_BITS * slope * ((1.0 + OVERLAP) / CURVES) ** (DEGREE + 1) / math.factorial(DEGREE + 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -403,21 +431,118 @@ class NoiseTable:
 
 @lru_cache(maxsize=64)
 def table_of(law: Law) -> NoiseTable | ThresholdCurves:
-    """The table of a law, computed once; milliseconds for a thousand values."""
-    return curves_of(law) if isinstance(law, BroadNormal) else thresholds_of(law)
+    """The table of a law, computed once: a fraction of a millisecond where it has a thousand values."""
+    if isinstance(law, BroadNormal):
+        return curves_of(law)
+    if isinstance(law, Normal):
+        return _normal_bounds(law)
+    return _geometric_bounds(law) if isinstance(law, TwoSided) else thresholds_of(law)
+
+
+@dataclass(frozen=True, eq=False)
+class Tails:
+    """2⁶⁴ times the probabilities of one side, falling, and how far each may be from the truth."""
+
+    values: Floats
+    errors: Floats
+
+    def floors(self) -> tuple[Words, Words]:
+        """Bounds of ⌊value⌋, until there is nothing left."""
+        lower, upper = (np.floor(np.maximum(end, 0.0)) for end in self._ends())
+        count = int(np.argmax(upper == 0.0)) + 1
+        assert upper[count - 1] == 0.0
+        return lower[:count].astype(np.uint64), upper[:count].astype(np.uint64)
+
+    def floors_of_the_rest(self) -> tuple[Words, Words]:
+        """Bounds of ⌊2⁶⁴ − value⌋, until nothing but the largest word is left."""
+        most, least = (np.ceil(end) for end in reversed(self._ends()))
+        count = int(np.argmax(least <= 1.0)) + 1
+        assert least[count - 1] <= 1.0
+        lower, upper = (LARGEST_WORD - np.maximum(end[:count] - 1.0, 0.0).astype(np.uint64) for end in (most, least))
+        return lower, upper
+
+    def _ends(self) -> tuple[Floats, Floats]:
+        return self.values - self.errors, self.values + self.errors
+
+
+def _table_between(left: Tails, right: Tails) -> NoiseTable:
+    """From P(X ≤ −1 − q) and P(X ≥ 1 + q), q = 0, 1, …"""
+    below, above = left.floors(), right.floors_of_the_rest()
+    lower, upper = (
+        np.maximum.accumulate(np.concatenate([one[::-1], other])) for one, other in zip(below, above, strict=True)
+    )
+    return NoiseTable(-len(below[0]), lower, upper, _guide(upper))
+
+
+def _normal_bounds(law: Normal) -> NoiseTable:
+    """Weights are added up from the smallest; each sum is off by at most 2⁻⁵³ of all sums so far, and by its weights.
+
+    Beyond the last one, n, the weights sum to less than ∫ exp(−x²/(2V)) from n on, which is below V/n times the last.
+    """
+    last = math.isqrt(math.ceil(2 * law.variance * (WORD_BITS + EXTRA_BITS) * Fraction(7, 10))) + 1  # ln 2 < 7/10
+    weights, error = _powers(1 / (2 * law.variance), np.arange(last + 1, dtype=np.int64) ** 2)
+    sums = np.add.accumulate(weights[::-1])
+    errors = error * sums + HALF_UNIT * np.add.accumulate(sums) + float(law.variance) / last * weights[-1]
+    sums, errors = sums[::-1], SAFETY * errors[::-1]
+    total, of_total = sums[0] + sums[1], (errors[0] + errors[1]) / sums[0] + HALF_UNIT
+    shares = sums[1:] / total
+    tails = Tails(2.0**WORD_BITS * shares, 2.0**WORD_BITS * SAFETY * (errors[1:] / total + shares * of_total))
+    return _table_between(tails, tails)
+
+
+def _geometric_bounds(law: TwoSided) -> NoiseTable:
+    """The tails are s·c^q and (1 − s)·c^(q + 1): powers, and two more roundings."""
+    rate = law.rate * law.fold
+    last = math.ceil((WORD_BITS + EXTRA_BITS) * Fraction(7, 10) / rate) + 1
+    powers, error = _powers(rate, np.arange(last + 1, dtype=np.int64))
+    with precision(WORD_BITS + GUARD_BITS):
+        decay, low = _exp(-law.rate), law.step - law.high
+        right, left = law.high + decay * low, law.high - 1 + decay * (low + 1)
+        shares = [2.0**WORD_BITS * float((side / (left + right)).mid()) for side in (left, right)]
+    whole = [share * part for share, part in zip(shares, (powers[:-1], powers[1:]), strict=True)]
+    left_tails, right_tails = (Tails(side, SAFETY * (error + 4 * HALF_UNIT) * side) for side in whole)
+    return _table_between(left_tails, right_tails)
+
+
+def _powers(rate: Fraction, exponents: Integers) -> tuple[Floats, float]:
+    """exp(−rate·n) for whole numbers n ≥ 0, and how far each may be off, of itself, where it is no vanishing number.
+
+    One factor for each four bits of n, known to half a unit, is looked up; so many factors make as many products less
+    one.
+    """
+    places = range(-(-int(exponents[-1]).bit_length() // NIBBLE) or 1)
+    digits = np.empty((len(places), 2**NIBBLE))
+    with precision(WORD_BITS + GUARD_BITS + NIBBLE * len(places)):
+        base = _exp(-rate)
+        for place in places:
+            power = base / base
+            for digit in range(2**NIBBLE):
+                digits[place, digit] = float(power.mid())
+                power = power * base
+            base = power
+    found = digits[0][exponents & (2**NIBBLE - 1)]
+    for place in places[1:]:
+        found = found * digits[place][(exponents >> (NIBBLE * place)) & (2**NIBBLE - 1)]
+    return found, 2 * SAFETY * len(places) * HALF_UNIT
+
+
+def _guide(upper: Words) -> NDArray[np.int32]:
+    """For each 14 bits that a word may begin with how many bounds lie below all such words."""
+    first_bits = (upper >> np.uint64(WORD_BITS - GUIDE_BITS)).astype(np.int64)
+    below = np.cumsum(np.bincount(first_bits, minlength=2**GUIDE_BITS)[:-1])
+    guide: NDArray[np.int32] = np.concatenate(([0], below, [len(upper) - 1])).astype(np.int32)
+    return guide
 
 
 def thresholds_of(law: Law) -> NoiseTable:
-    """The table that has every value."""
+    """The table that has every threshold as near as 64 bits tell it."""
     first = first_not_below(law, 1, bits=WORD_BITS) - 1 if law.least is None else law.least
     last = first_not_below(law, LARGEST_WORD, bits=WORD_BITS) if law.most is None else law.most
     floors = law.floors(range(first, last + 1), WORD_BITS)
     assert law.least is not None or floors[0][1] == 0  # only the word 0 may mean something smaller
     lower, upper = (_rising([min(pair[end], LARGEST_WORD) for pair in floors]) for end in (0, 1))
     assert upper[-1] == LARGEST_WORD  # only this word may mean something larger
-    starts = np.arange(2**GUIDE_BITS, dtype=np.uint64) << np.uint64(WORD_BITS - GUIDE_BITS)
-    guide = np.append(np.searchsorted(upper, starts), len(upper) - 1).astype(np.int32)
-    return NoiseTable(first, lower, lower if np.array_equal(lower, upper) else upper, guide)
+    return NoiseTable(first, lower, lower if np.array_equal(lower, upper) else upper, _guide(upper))
 
 
 def _rising(numbers: list[int]) -> Words:

@@ -40,7 +40,7 @@ from dualmandate.mechanism.strategy.workload_blocks import (
     same_groups,
 )
 from dualmandate.population import Domain, Neighbors, Protection
-from dualmandate.population.arguments import expected
+from dualmandate.population.arguments import checked_call, expected
 from dualmandate.population.arrays import Floats
 from dualmandate.population.shown import cut_line
 from dualmandate.population.wording import percent
@@ -162,6 +162,7 @@ def worth_of(workload: Workload, values: Mapping[str, float] | None) -> dict[str
     return {name: max(value, dearest * LEAST_WORTH) for name, value in exact.items()}
 
 
+@checked_call
 def optimize_strategy(
     workload: Workload,
     noise: NoiseName = "laplace",

@@ -346,7 +346,10 @@ class PublishedTablePart(DocumentModel):
     columns: tuple[Text, ...] = Field(description="What it is broken down by.")
     cells: Count = Field(description="How many numbers it has.")
     exact: Whether = Field(description="Whether it is published without noise.")
-    estimates: Text = Field(description="The file of its unbiased estimates, which holds its whole numbers, too.")
+    estimates: Text | None = Field(
+        description="The file of its unbiased estimates, which holds its whole numbers, too; null: they follow from "
+        "the measurements, and `load_release` gives them."
+    )
     parquet: IfAny[Text] = Field(None, description="All its numbers and intervals, one row a number.")
     csv: IfAny[Text] = Field(None, description="The same as CSV.")
     xlsx: IfAny[Text] = Field(

@@ -122,7 +122,7 @@ def _panel(rows: Sequence[Row], unit: str, currency: str, *, width: int, place: 
     widest = max(row["half_width"] for row in rows)
     log = min(typical) > 0 and widest / min(typical) > WIDEST_LINEAR
     low = min(typical) / 3 if log else 0.0
-    plane = lanes(Ruler(f"error, {unit}", low, widest * 1.08, log=log), len(rows))
+    plane = lanes(Ruler(f"error, {unit}", low, widest * 1.08, log=log, count=6 if roomy else 3), len(rows))
     at = 0.68 if roomy else 0.5
     name = "errors" if place == 0 else f"errors-{place}"  # marks of one name would show the data of one
     places = [{**row, "y": i + at, "from": low, "to": row["half_width"]} for i, row in enumerate(rows)]

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from dualmandate.errors import UnknownName
+from dualmandate.population.arguments import checked_call
 from dualmandate.population.currency import CURRENCIES
 from dualmandate.population.shown import one_line
 from dualmandate.report.theme import (
@@ -66,6 +67,7 @@ Mark: TypeAlias = dict[str, Any]
 LINE_HEIGHT = 16  # px
 LETTER = 6.4  # px, mean width of a letter in a label
 DENSE_DECADES, MANY_DECADES = 1.6, 7  # below: ticks at 1, 2, 5; above: every second power of ten
+EDGE = 1e-9  # of an axis; nearer to its end is on it
 NARROW_DECADES = 0.8  # below: ticks at 1, 1.5, 2, 3, 4, 5, 7
 # Numbers on an axis, in Vega's expression language, as `population.wording` writes them elsewhere.
 _SIZE = (
@@ -109,6 +111,7 @@ class Figure:
             document |= {"width": width, "autosize": {"type": "fit-x", "contains": "padding"}}
         return document
 
+    @checked_call
     def draw(self, width: int = WIDE) -> Chart:
         """The picture as an Altair chart, for a notebook."""
         import altair as alt
@@ -119,10 +122,12 @@ class Figure:
         chart: Chart = kind.from_dict(document, validate=False)
         return chart
 
+    @checked_call
     def svg(self, width: int = WIDE, scheme: Scheme = "light") -> str:
         """The picture as a drawing of its own, in light or dark colors."""
         return recolor(_drawn(self.specification(width), "part"), PALETTES[scheme])
 
+    @checked_call
     def png(self, width: int = WIDE, scheme: Scheme = "light") -> bytes:
         """The picture in pixels, in light or dark colors."""
         return svg_to_png(self.svg(width, scheme))
@@ -165,6 +170,7 @@ class Figure:
             specification=json.dumps(document, ensure_ascii=False, allow_nan=False).replace("</", "<\\/"),
         )
 
+    @checked_call
     def save(self, path: Path | str, scheme: Scheme = "light") -> Path:
         """Write the picture; the ending of the path says how: `.png`, `.svg` or `.html`."""
         path = Path(path)
@@ -226,6 +232,7 @@ class Ruler:
     right: bool = False
     hidden: bool = False
     places: tuple[float, ...] | None = None  # of its numbers, where they are stated
+    count: int = 6  # about so many numbers, on a linear axis
 
     def ticks(self) -> list[float] | None:
         """Round places on a logarithmic axis; a linear axis finds its own."""
@@ -268,7 +275,7 @@ class Ruler:
 
     def _channel(self, name: str, **look: Any) -> Mark:
         scale = {"type": "log" if self.log else "linear", "domain": [self.low, self.high], "nice": False, "zero": False}
-        axis = {"title": self.title, "labelExpr": _label(self.labels), "tickCount": 6, **look}
+        axis = {"title": self.title, "labelExpr": _label(self.labels), "tickCount": self.count, **look}
         if ticks := self.ticks():
             axis["values"] = ticks
         return {"field": name, "type": "quantitative", "scale": scale, "axis": None if self.hidden else axis}
@@ -289,12 +296,41 @@ class Plane:
     def curve(
         self, rows: Rows, x: str, y: str, *, color: str, dash: Sequence[int] = (1, 0), thick: float = 2.5
     ) -> Mark:
-        """A line through the rows, in their order, cut at the edges of the plane."""
-        return _mark(
-            ({x: row[x], y: row[y]} for row in rows),
-            {"type": "line", "color": color, "strokeDash": list(dash), "strokeWidth": thick, "clip": True},
-            {"x": self.across.across(x), "y": self.up.up(y), "order": {"value": 0}},
-        )
+        """A line through the rows, in their order, as far as it lies on the plane."""
+        look = {"type": "line", "color": color, "strokeDash": list(dash), "strokeWidth": thick}
+        channels = {"x": self.across.across(x), "y": self.up.up(y), "order": {"value": 0}}
+        pieces = self._pieces([{x: row[x], y: row[y]} for row in rows], x, y)
+        if len(pieces) == 1:
+            return _mark(pieces[0], look, channels)
+        channels["detail"] = {"field": "piece", "type": "nominal"}
+        return _mark((row | {"piece": i} for i, piece in enumerate(pieces) for row in piece), look, channels)
+
+    def _pieces(self, rows: Sequence[Row], x: str, y: str) -> list[list[Row]]:
+        """The stretches of a line that lie on the plane; pixels are painted much faster where nothing is cut."""
+        places = [(self.across.share(row[x]), self.up.share(row[y])) for row in rows]
+        pieces: list[list[Row]] = []
+        ended = True
+        for (start, end), (first, last) in zip(pairwise(places), pairwise(rows), strict=True):
+            enters, leaves = 0.0, 1.0
+            for low, high in zip(start, end, strict=True):
+                if low != high:
+                    crossings = sorted((edge - low) / (high - low) for edge in (-EDGE, 1 + EDGE))
+                    enters, leaves = max(enters, crossings[0]), min(leaves, crossings[1])
+                elif not -EDGE <= low <= 1 + EDGE:
+                    leaves = -1.0
+            if enters <= leaves:
+                cut = [
+                    {
+                        x: self.across.value(start[0] + part * (end[0] - start[0])),
+                        y: self.up.value(start[1] + part * (end[1] - start[1])),
+                    }
+                    for part in (enters, leaves)
+                ]
+                if ended or enters > 0:
+                    pieces.append([cut[0] if enters > 0 else first])
+                pieces[-1].append(cut[1] if leaves < 1 else last)
+            ended = enters > leaves or leaves < 1
+        return pieces
 
     def points(self, rows: Rows, x: str, y: str, *, color: str, name: str, filled: bool = False) -> Mark:
         """Circles at the rows, open unless filled. `name` is the class that a page finds them by."""
@@ -356,27 +392,31 @@ class Plane:
     def closed(self, left: float, right: float) -> Mark:
         """A pale region between two places on the horizontal axis, where no choice may fall."""
         ends = {"x": self.across.across("left"), "x2": {"field": "right"}}
-        return _mark(
-            [{"left": left, "right": right, "low": self.up.low, "high": self.up.high}],
-            {"type": "rect", "color": LIGHT.shade, "opacity": 0.75, "clip": True},
-            {**ends, "y": self.up.up("low"), "y2": {"field": "high"}},
-        )
+        rows: list[Row] = [{"left": left, "right": right, "low": self.up.low, "high": self.up.high}]
+        look = {"type": "rect", "color": LIGHT.shade, "opacity": 0.75, **self._cut(rows, ("left", "right"), ())}
+        return _mark(rows, look, {**ends, "y": self.up.up("low"), "y2": {"field": "high"}})
 
     def below(self, rows: Rows, x: str, y: str) -> Mark:
         """A pale region below a line through the rows, which nothing reaches."""
-        return _mark(
-            ({x: row[x], y: row[y], "low": self.up.low} for row in rows),
-            {"type": "area", "color": LIGHT.shade, "opacity": 0.75, "clip": True},
-            {"x": self.across.across(x), "y": self.up.up(y), "y2": {"field": "low"}},
-        )
+        drawn: list[Row] = [{x: row[x], y: row[y], "low": self.up.low} for row in rows]
+        look = {"type": "area", "color": LIGHT.shade, "opacity": 0.75, **self._cut(drawn, (x,), (y,))}
+        return _mark(drawn, look, {"x": self.across.across(x), "y": self.up.up(y), "y2": {"field": "low"}})
 
     def _upright(self, rows: Rows, **look: Any) -> Mark:
         channels = {"x": self.across.across("x"), "y": self.up.up("low"), "y2": {"field": "high"}}
-        return _mark(rows, {"type": "rule", **look, "clip": True}, channels)
+        rows = list(rows)
+        return _mark(rows, {"type": "rule", **look, **self._cut(rows, ("x",), ("low", "high"))}, channels)
 
     def _lying(self, rows: Rows, **look: Any) -> Mark:
         channels = {"x": self.across.across("from"), "x2": {"field": "to"}, "y": self.up.up("y")}
-        return _mark(rows, {"type": "rule", **look, "clip": True}, channels)
+        rows = list(rows)
+        return _mark(rows, {"type": "rule", **look, **self._cut(rows, ("from", "to"), ("y",))}, channels)
+
+    def _cut(self, rows: Sequence[Row], across: Sequence[str], up: Sequence[str]) -> Mark:
+        """Whether a mark is cut at the edges: only where it would pass them, for cutting takes longest to draw."""
+        axes = [(self.across, name) for name in across] + [(self.up, name) for name in up]
+        ends = [(sorted((axis.low, axis.high)), name) for axis, name in axes]
+        return {} if all(low <= row[name] <= high for row in rows for (low, high), name in ends) else {"clip": True}
 
 
 @dataclass(frozen=True)
@@ -413,6 +453,19 @@ class Clearing:
                 spot = self.plane.across.value(across / self.width), self.plane.up.value(1 - down / self.height)
                 return spot, replace(self, boxes=(*self.boxes, box))
         return None, self
+
+    def holds(self, x: float, y: float, words: str) -> bool:
+        """Whether words in the middle of which a point lies stand free."""
+        wide, high = _extent(words)
+        across, down = self.plane.across.share(x) * self.width, (1 - self.plane.up.share(y)) * self.height
+        return self._is_free((across - wide / 2, down - high / 2, across + wide / 2, down + high / 2))
+
+    def has_room(self, x: float, words: str, align: Align) -> bool:
+        """Whether words at the lower edge that begin, or end, 12 px beside a place stand free."""
+        wide, high = _extent(words)
+        across = self.plane.across.share(x) * self.width
+        left = across + 12 if align == "left" else across - 12 - wide
+        return self._is_free((left, self.height - high - 5, left + wide, self.height - 5))
 
     def _is_free(self, box: tuple[float, float, float, float]) -> bool:
         left, top, right, bottom = box

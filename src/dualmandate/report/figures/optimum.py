@@ -25,6 +25,7 @@ TANGENCY_FINDINGS = {
     "fitness for use": "Fitness for use asks for {loss}, more privacy loss than preferences alone would",
     "ledger": "The account stops at {loss}, where more accuracy would still be worth its privacy",
 }
+PHONE_AXIS = 66  # px of its width that a picture on a phone has beside the plane
 HEIGHTS = (300, 380)  # px, of its picture on a phone and on a desk
 LIMIT_WORDS = "left in the account: ε = 0.1234"  # as long as the name of a limit beside its line can be
 RATES_REACH = 8.0  # from an eighth of the chosen loss to eight times it
@@ -327,6 +328,18 @@ def welfare_curve(frontier: Frontier, welfare: SocialWelfare, choice: Choice) ->
         if not roomy:
             chosen = re.sub(r" (?=[mbtr]+illion)", "\n", chosen)
         at, shift = (low, (0, 18)) if roomy and not hill else (bottom, (0, room))
+        spot = here["loss"], at
+        clear = Clearing(plane, width - PHONE_AXIS, 280.0)
+        if not roomy:
+            for y in ("welfare", "privacy", "errors"):
+                clear = clear.with_line([(row["loss"], row[y]) for row in rows])
+            for point in choice.local_optima:
+                if point.kind == "end":
+                    clear = clear.with_line([(point.epsilon, bottom), (point.epsilon, 0.0)])
+            clear = clear.with_words(0.0, 1 - 40 / 280, "lost privacy").with_words(0.8, 1 - 26 / 280, "errors")
+            found, _ = clear.named([(here["loss"], low), (here["loss"], bottom)], chosen)
+            if found is not None:
+                spot, shift = found, (0, 0)
 
         def named(row: Row) -> Mark:
             shift = (0, -10 if row["kind"] == "maximum" else 12)
@@ -334,7 +347,7 @@ def welfare_curve(frontier: Frontier, welfare: SocialWelfare, choice: Choice) ->
             return plane.words(*place, chosen_loss(row["loss"]), color=LIGHT.quiet, align="center", shift=shift)
 
         return layered(
-            *_ends(plane, choice),
+            *_ends(plane, choice, clear=None if roomy else clear),
             plane.curve(rows, "loss", "errors", color=LIGHT.production, dash=(6, 4), thick=1.8),
             plane.curve(rows, "loss", "privacy", color=LIGHT.preference, dash=(6, 4), thick=1.8),
             plane.curve(rows, "loss", "welfare", color=LIGHT.ink),
@@ -343,7 +356,7 @@ def welfare_curve(frontier: Frontier, welfare: SocialWelfare, choice: Choice) ->
             plane.points(others, "loss", "welfare", color=LIGHT.quiet, name="considered", filled=True),
             *(named(row) for row in others if row["kind"] != "end"),
             plane.points([here], "loss", "welfare", color=LIGHT.ink, name="optimum"),
-            plane.words(here["loss"], at, chosen, align="center", shift=shift),
+            plane.words(*spot, chosen, align="center", shift=shift),
             height=340 if roomy else 280,
         )
 
@@ -367,8 +380,11 @@ def welfare_curve(frontier: Frontier, welfare: SocialWelfare, choice: Choice) ->
     )
 
 
-def _ends(plane: Plane, choice: Choice) -> list[Mark]:
-    """Where limits close the range: the closed sides in shade, and above them each line with its name."""
+def _ends(plane: Plane, choice: Choice, *, clear: Clearing | None = None) -> list[Mark]:
+    """Where limits close the range: the closed sides in shade, and above them each line with its name.
+
+    The name of a cap stands on its open side, or beyond it where a curve is in its way there alone.
+    """
     shades: list[Mark] = []
     marks: list[Mark] = []
     for point in choice.local_optima:
@@ -380,6 +396,10 @@ def _ends(plane: Plane, choice: Choice) -> list[Mark]:
         shades.append(plane.closed(*closed))
         side: Align = "left" if floor else "right"
         words, shift = (f"{name} from {at} →", (6, -24)) if floor else (f"← {name} {at}", (-6, -6))
+        if clear is not None and not floor and not clear.has_room(point.epsilon, f"{words} ", side):
+            beyond = f"{name} {at}"
+            if clear.has_room(point.epsilon, f"{beyond}  ", "left"):
+                side, words, shift = "left", beyond, (6, -6)
         marks += [
             plane.vertical(point.epsilon, color=LIGHT.limit),
             plane.words(point.epsilon, plane.up.low, words, color=LIGHT.limit, align=side, shift=shift),
@@ -421,14 +441,18 @@ def regret(frontier: Frontier, welfare: SocialWelfare, choice: Choice) -> Figure
         )
         free = roomy or plane.up.share(double["relative_regret"]) > REGRET_ROOM  # the valley has room for a label
         side: Align = "center" if free else "right"
-        shift = (0, -14 if roomy else -30) if free else (-10, -12)
+        spot, shift = (best, 0.0), (0, -14 if roomy else -30) if free else (-10, -12)
         y, color = "relative_regret", LIGHT.preference
+        if not roomy:  # a valley may be narrower than the words, and is wider further up
+            clear = Clearing(plane, width - PHONE_AXIS, 260.0).with_line([(row["loss"], row[y]) for row in rows])
+            if free and not clear.holds(best, plane.up.value(plane.up.share(0.0) + 38 / 260), stated_loss(choice.loss)):
+                spot, shift = (best, high), (0, 14)
         picture = layered(
             plane.curve(rows, "loss", y, color=color),
             plane.points([half, double], "loss", y, color=color, name="signposts", filled=True),
             plane.points([here], "loss", y, color=LIGHT.ink, name="optimum"),
             *_signposts(plane, half, double, choice.currency, roomy=roomy),
-            plane.words(best, 0.0, stated_loss(choice.loss), align=side, shift=shift),
+            plane.words(*spot, stated_loss(choice.loss), align=side, shift=shift),
             height=320 if roomy else 260,
         )
         if roomy:

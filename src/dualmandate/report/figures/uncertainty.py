@@ -524,7 +524,8 @@ def tornado(inputs: Sequence[TornadoRow], choice: Choice) -> Figure:
             span = f": {number(row['low_value'])} to {number(row['high_value'])}" * roomy
             if roomy and row["unit"] != "pure number":
                 span += f" {row['unit']}"
-            name = shortened(str(row["input"]), width, f"{span}  {found}")
+            called = str(row["input"]) if roomy else str(row["input"]).removeprefix("value of ")
+            name = shortened(called, width, f"{span}  {found}")
             marks.append(plane.words(plane.across.low, i + 0.42, f"{name}{span}", shift=(0, -4)))
             right = plane.across.high, i + 0.42, found
             marks.append(plane.words(*right, color=LIGHT.quiet, align="right", shift=(0, -4)))

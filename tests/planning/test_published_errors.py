@@ -1,0 +1,89 @@
+"""What a plan says of errors is what the release states, where tables that nest are measured apart and combined."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.publication.test_nested_tables import NESTED, REPLACED, release_spec_of
+
+from dualmandate.frontier import priced, stated_split
+from dualmandate.planning.published_errors import CROSSED, CombinedTables, as_published, combined_tables
+from dualmandate.population import Protection
+from dualmandate.publication.nested_tables import NestWeights, nest_together
+from dualmandate.publication.number_errors import NumberErrors
+from dualmandate.publication.release_spec import ReleaseSpec
+from dualmandate.workload import Tabulation
+
+PLACES = ((), ("county",), ("block",))
+DETAILS = ((), ("age",), ("age", "job"))
+PAIRS = [(place, detail) for place in PLACES for detail in DETAILS]
+
+
+def ordered(pairs: Sequence[tuple[tuple[str, ...], ...]], parts: Sequence[int], protection: Protection) -> ReleaseSpec:
+    """Tables of places and details, each with its part of ρ = 1."""
+    asked = tuple(Tabulation.of(f"{place} {detail}", (*place, *detail)) for place, detail in pairs)
+    order = release_spec_of(asked, protection)
+    shares = [Fraction(part, sum(parts)) for part in parts]
+    groups = tuple(replace(group, loss=share) for group, share in zip(order.groups, shares, strict=True))
+    return replace(order, groups=groups)
+
+
+@given(st.data())
+def test_the_error_of_a_plan_is_the_standard_error_of_its_release(data: st.DataObject) -> None:
+    """Root mean square over each table, of random sets of nested tables at random shares."""
+    protection = data.draw(st.sampled_from([Protection(), REPLACED]))
+    known = [] if protection is not REPLACED else [((), ()), (("county",), ())]  # exact: nothing to be measured
+    noisy = [pair for pair in PAIRS if pair not in known]
+    pairs = data.draw(st.lists(st.sampled_from(noisy), min_size=2, max_size=6, unique=True))
+    parts = data.draw(st.lists(st.integers(1, 20), min_size=len(pairs), max_size=len(pairs)))
+    order = ordered(pairs, parts, protection)
+    measurements = {group.name: group.measurement for group in order.groups}
+    shares = {group.name: group.loss for group in order.groups}
+    found, nest = combined_tables(measurements, shares, protection), nest_together(order)
+    assert isinstance(found, CombinedTables) == (nest is not None and nest.is_complete)
+    if not isinstance(found, CombinedTables) or nest is None:
+        return
+    frontier, unknown = as_published(
+        stated_split({name: priced(each) for name, each in measurements.items()}, shares), measurements, protection
+    )
+    assert unknown is None
+    planned, noises = frontier.table_errors(1.0), tuple(noise for group in order.groups for noise in group.noises)
+    for table in order.tables:
+        errors = NumberErrors(table, NestWeights(order, nest), noises)
+        stated = errors.spreads(np.arange(table.query_count))
+        assert planned[table.name] == pytest.approx(float(stated @ stated), rel=1e-6, abs=1e-9)
+        assert (
+            planned[table.name]
+            <= priced(measurements[table.name]).table_errors(float(shares[table.name]))[table.name] + 1e-9
+        )
+        assert stated.max() <= found.half_width(table.name, 0.05) <= 4 * stated.max() + 1 or stated.max() == 0
+
+
+def test_slopes_and_bends_are_those_of_the_errors_that_are_published() -> None:
+    order = ordered([((), ("age",)), (("county",), ("age",)), (("block",), ("age",))], [1, 2, 3], Protection())
+    measurements = {group.name: group.measurement for group in order.groups}
+    shares = {group.name: group.loss for group in order.groups}
+    frontier, _ = as_published(
+        stated_split({name: priced(each) for name, each in measurements.items()}, shares), measurements, Protection()
+    )
+    at, step = 0.4, 1e-4
+    above, below = (frontier.expected_squared_error(at * (1 + sign * step)) for sign in (1, -1))
+    assert frontier.marginal_rate_of_transformation(at) == pytest.approx((below - above) / (2 * step * at), rel=1e-5)
+    here = frontier.expected_squared_error(at)
+    bend = (above - 2 * here + below) / (step * at) ** 2
+    assert -frontier.second_derivative(at) == pytest.approx(bend, rel=1e-3)
+    raw = stated_split({name: priced(each) for name, each in measurements.items()}, shares)
+    assert frontier.table_errors(at, "absolute") == raw.table_errors(at, "absolute")  # as they are measured
+
+
+def test_tables_that_cross_are_said_to_err_less_than_the_plan_states() -> None:
+    crossing = Tabulation.of("jobs by county", ("county", "job"))
+    order = release_spec_of((*NESTED, crossing), Protection())
+    measurements = {group.name: group.measurement for group in order.groups}
+    assert combined_tables(measurements, dict.fromkeys(measurements, Fraction(1, 6)), Protection()) == CROSSED
