@@ -146,4 +146,4 @@ def test_the_targets_are_met_with_one_key(monkeypatch: pytest.MonkeyPatch) -> No
         monkeypatch.setattr(redistricting, "apart", lambda work, *given, environment=None: work(*given))
     rows = redistricting.rows(lambda _: None, keys=1)
     assert [row for row in missed(rows) if real or row.unit != "megabytes"] == []
-    assert sum(row.target is not None for row in rows) == 4 + 9 * real
+    assert sum(row.target is not None for row in rows) == 7 + 9 * real

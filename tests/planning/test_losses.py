@@ -101,11 +101,11 @@ def test_tail_loss_is_a_price_for_each_number_off_by_too_much(tmp_path: Path) ->
 
 def test_a_table_that_is_noise_and_nothing_else_is_told(tmp_path: Path) -> None:
     """Harm that is bounded leaves a cheap table next to no share of the loss: its errors cost what they may anyway."""
-    cheap = '[[workload]]\nname = "all people"\n' + TAIL + value(1e-3)
+    cheap = '[[workload]]\nname = "half"\nwhere = { region = ["north", "east"] }\n' + TAIL + value(1e-3)
     plan = planned(tmp_path, SQUARED + cheap, 'geometric"\nmeasured = "apart')
     assert plan.tables[1].root_mean_squared_error > 1e5
     [note] = [note for note in plan.notes if "noise and nothing else" in note]
-    assert note.startswith("The numbers of 'all people' are noise and nothing else: typically off by more than all")
+    assert note.startswith("The numbers of 'half' are noise and nothing else: typically off by more than all")
     assert not [note for note in planned(tmp_path, SQUARED).notes if "noise and nothing else" in note]
 
 

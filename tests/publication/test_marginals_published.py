@@ -65,6 +65,15 @@ relative_privacy_weight = 1
 """
 
 
+ONE = """
+[[workload]]
+name = "one"
+by = ["c"]
+value_of_accuracy = { value = 7, unit = "USD per person^2", source = "made up", time_base = "once" }
+
+[mechanism]"""
+
+
 class Pairs:
     """All two-way tables of three attributes, by a strategy of marginals."""
 
@@ -72,7 +81,11 @@ class Pairs:
         self.noise = noise
 
     def text(self) -> str:
-        return PAIRS.replace("NOISE", self.noise).replace("LOSS", "rho" if self.noise == "gaussian" else "epsilon")
+        return (
+            PAIRS.replace("[mechanism]", ONE)
+            .replace("NOISE", self.noise)
+            .replace("LOSS", "rho" if self.noise == "gaussian" else "epsilon")
+        )
 
     def records(self) -> str:
         levels = np.random.default_rng(2).integers(0, [3, 2, 4], (60, 3))
@@ -170,8 +183,9 @@ def test_no_neighbor_is_farther_away_than_was_charged(
     assert json.loads((release.folder / "strategies" / "all.json").read_text())["parts"][0]["marginals"]
     assert charge * Fraction(999, 1000) <= release.farthest <= charge == release.charge
     tables = {name: load_release(release.folder).published(name) for name in load_release(release.folder).tables}
-    assert list(tables) == ["two-way: a × b", "two-way: a × c", "two-way: b × c"]
-    whole = {tuple(name.split(": ")[1].split(" × ")): found.values for name, found in tables.items()}
+    assert list(tables) == ["two-way: a × b", "two-way: a × c", "two-way: b × c", "one"]
+    two_way = {name: found for name, found in tables.items() if name != "one"}
+    whole = {tuple(name.split(": ")[1].split(" × ")): found.values for name, found in two_way.items()}
     sizes = {"a": 3, "b": 2, "c": 4}
     sums: dict[str, list[list[int]]] = {"a": [], "b": [], "c": []}
     for (one, other), values in whole.items():
@@ -181,6 +195,7 @@ def test_no_neighbor_is_farther_away_than_was_charged(
         sums[one].append(shaped.sum(axis=1).tolist())
         sums[other].append(shaped.sum(axis=0).tolist())
     assert all(first == second for first, second in sums.values())
+    assert np.array_equal(np.asarray(tables["one"].values), sums["c"][0])
     facts = json.loads((release.folder / "release.json").read_text())
     assert "one file of" in facts["consistency"]
     errors = tables["two-way: a × b"].standard_errors

@@ -9,8 +9,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import wraps
 from inspect import Parameter, signature
 from numbers import Integral, Real
-from types import UnionType
-from typing import Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin
+from types import SimpleNamespace, UnionType
+from typing import Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from dualmandate.errors import InvalidRequest, Refusal, did_you_mean
 
@@ -91,8 +91,9 @@ def _misfit(function: Callable[..., Any], args: tuple[object, ...], kwargs: dict
 
 def _kind(meant: str, function: Callable[..., Any]) -> Any:
     """What an annotation names; anything, where it names what is imported for the checker of types alone."""
+    stated = SimpleNamespace(__annotations__={"value": meant})
     try:
-        return eval(meant, function.__globals__)  # of our own source
+        return get_type_hints(stated, function.__globals__)["value"]
     except NameError:
         return Any
 

@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import Any, TypeVar
 
 import numpy as np
@@ -47,6 +48,7 @@ MOST_FITTED = 2**30  # Fits of more cells are simulated where all of them togeth
 RELEASES = 20  # So many of them are, for what making them whole does to errors.
 DRAWS = 39  # And so many for intervals: of 40 errors that are alike, one is among the 2 largest in 5 % of cases.
 PUBLIC_SEED = 2019  # Simulations start from this; they touch nothing confidential.
+LEAST_VARIANCE = 1e-12  # Noise that is almost surely 0 is taken to have this, beside other noise.
 NUMBERS_AT_ONCE = 2**18  # At most this many estimates are computed at once.
 NESTED = (
     "The tables nest by geography and by groups of cells. Estimates are the best linear unbiased ones of all "
@@ -88,8 +90,8 @@ TOO_MANY_RECORDS = (
     "The tables were not made consistent: a file of {records:,} records of as many attributes is not fitted to them."
 )
 NO_RECORDS = (
-    "The tables were not made consistent: records are fitted to tables that are measured together as marginals, and "
-    "some of these are not."
+    "The tables were not made consistent: records are fitted to tables that are measured together as marginals, or "
+    "each by itself, and some of these are neither."
 )
 
 T = TypeVar("T")
@@ -140,7 +142,7 @@ def _of_records(order: ReleaseSpec, tables: list[PublishedTable], measured: Sequ
     fit = MarginalFit.of(order)
     if fit is None:
         return PostProcessed(tables, NO_RECORDS)
-    estimates = fit.strategy.estimated(measured[0].values)
+    estimates = fit.strategy.estimated(np.concatenate([each.values for each in measured]))
     records = max(round(float(estimates[()])), 0)
     if not is_affordable(fit.strategy.sizes, fit.sets, records):
         return PostProcessed(tables, TOO_MANY_RECORDS.format(records=records))
@@ -179,10 +181,10 @@ class MarginalFit:
 
     @classmethod
     def of(cls, order: ReleaseSpec) -> MarginalFit | None:
-        """None where tables were not all measured together as marginals, or are none."""
-        strategy = order.groups[0].rows.strategy
+        """None where tables were neither all measured together as marginals nor all by themselves, or are none."""
+        strategy = order.groups[0].rows.strategy if len(order.groups) == 1 else None
         own = _tables_as_marginals(order) if strategy is None else strategy.marginals
-        if len(order.groups) > 1 or own is None:
+        if own is None:
             return None
         places = [own.queries(table).fine for table in order.tables]
         return cls(own, places, tuple(sorted(set(places))))
@@ -190,11 +192,14 @@ class MarginalFit:
 
 def _tables_as_marginals(order: ReleaseSpec) -> IntegerMarginals | None:
     """Tables that were measured themselves, as counts of marginals; None where some of them are something else."""
-    tables = order.groups[0].tables
-    if not all(isinstance(factor, Identity | Total) for table in tables for factor in table.factors):
+    tables = order.tables
+    plain = all(isinstance(factor, Identity | Total) for table in tables for factor in table.factors)
+    if not plain or not all(group.rows.direct for group in order.groups):
         return None
-    [part] = parts_of(order.groups[0].measurement.workload, split=False)
-    sets, weights = tuple(map(asked_axes, tables)), tuple(table.weight for table in tables)
+    [part] = parts_of(Workload(order.domain, tables), split=False)
+    variances = (noise.distribution().variance for group in order.groups for noise in group.table_noises)
+    sets = tuple(map(asked_axes, tables))
+    weights = tuple(Fraction(1.0 / math.sqrt(max(variance, LEAST_VARIANCE))) for variance in variances)
     return IntegerMarginals(part, sets, weights, residual=False, words="the tables")
 
 

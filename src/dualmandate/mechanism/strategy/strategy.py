@@ -106,8 +106,9 @@ class Strategy:
 
     @cached_property
     def error_coefficient(self) -> float:
-        """(ΔA)²‖QA⁺‖²_F, each table times its value; for moves of a record, of the whole-number rows."""
-        if self.protection.neighbors is Neighbors.ADD_OR_REMOVE:
+        """(ΔA)²‖QA⁺‖²_F, each table times its value; for moves of a record, and marginals, of the whole-number rows."""
+        wide = any(isinstance(each, FoundMarginals) for each in self.measurements)  # few laws of noise cost a little
+        if self.protection.neighbors is Neighbors.ADD_OR_REMOVE and not wide:
             return self.found_error * self.protection.most_records_per_unit**2
         return self.exact.error_coefficient(self.protection)
 
@@ -115,7 +116,7 @@ class Strategy:
     def gap(self) -> str:
         """How far from the best possible it is, in words."""
         ratio = self.error_coefficient / self.lower_bound - 1.0
-        if ratio <= 1e-12:
+        if ratio <= TIE:
             return f"optimal: equal to the bound ({self.bound})"
         if self.noise == "gaussian":
             return f"at most {percent(ratio)} above the best possible ({self.bound})"
