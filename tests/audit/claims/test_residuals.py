@@ -16,7 +16,7 @@ from dualmandate.audit.claims.residuals import (
     EMPTY,
     WHOLE,
     MeasuredRows,
-    Residuals,
+    StatedResiduals,
     check_noise,
     judged_rows,
     relations,
@@ -86,7 +86,7 @@ def test_honest_noise_fails_as_seldom_as_is_said() -> None:
     random, failed = np.random.default_rng(7), 0
     for number in range(3):
         key = b"key %d" % number
-        residuals = Residuals.of(relations(rows, everything, rows.possible, key), rows, everything, key)
+        residuals = StatedResiduals.of(relations(rows, everything, rows.possible, key), rows, everything, key)
         stated, noise = residuals.stated(), drawn(random, SCALE, (4_000, len(truth())))
         failed += int((residuals.statistics(noise @ residuals.relations.T) > stated.max(axis=0)).any(axis=1).sum())
         half = residuals.statistics(drawn(random, SCALE / 2, (200, len(truth()))) @ residuals.relations.T)

@@ -109,7 +109,7 @@ def check_noise(rows: MeasuredRows, key: bytes) -> NoiseCheck:
     found = relations(rows, judged, region, key)
     if not len(found):
         return NoiseCheck(tuple(failed), 2, size, len(judged), 0, None)
-    residuals = Residuals.of(found, rows, judged, key)
+    residuals = StatedResiduals.of(found, rows, judged, key)
     stated, own = residuals.stated(), residuals.of_values(rows.values[judged].astype(np.int64))
     failed += [name for name, beyond in zip(CHECKS, own > stated.max(axis=0), strict=True) if beyond]
     power = float((stated[:, 0] / 4 > stated[:, 0].max()).mean())  # of noise of half the size
@@ -190,7 +190,7 @@ def relations(rows: MeasuredRows, judged: Indices, region: Booleans, key: bytes)
 
 
 @dataclass(frozen=True, eq=False)
-class Residuals:
+class StatedResiduals:
     """What is computed from W·z, with the spread that stated noise gives it."""
 
     relations: Floats  # W, shape (relations, rows)
@@ -202,7 +202,7 @@ class Residuals:
     lags: tuple[Floats, Floats]  # what products of noise so many rows apart are on average, and their spread
 
     @classmethod
-    def of(cls, found: Integers, rows: MeasuredRows, judged: Indices, key: bytes) -> Residuals:
+    def of(cls, found: Integers, rows: MeasuredRows, judged: Indices, key: bytes) -> StatedResiduals:
         kinds = np.broadcast_to(rows.kinds, rows.values.shape)[judged]
 
         def drawn(purpose: str, draws: int) -> Floats:
