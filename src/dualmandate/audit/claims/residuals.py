@@ -25,7 +25,7 @@ from dualmandate.population.wording import percent
 DRAWS = 9_999  # A check fails beyond all of them: by chance once in 10,000.
 BATCH = 1_111  # draws at once; as many again say beforehand how large the noise is
 MOST_ROWS = 1_024  # So many rows are judged at most: of larger releases those of a region of the domain.
-MOST_COUNTED = 2**26  # cells that are counted in all to find what follows from what
+MOST_COUNTED = 2**28  # cells that are counted in all to find what follows from what
 FEWEST_ROWS = 32  # Where no more could be judged within that, none are.
 FRESH = 16  # files of random numbers beyond those that tell which rows follow from others: these confirm it
 DIVISORS = range(1, 13)  # of the coefficients with which a row follows from others
@@ -134,16 +134,17 @@ def _too_many_zeros(rows: MeasuredRows) -> bool:
 
 
 def judged_rows(rows: MeasuredRows, key: bytes) -> tuple[Indices, Booleans]:
-    """All rows, or of a large release those that count nothing outside of a region: its longest axes are halved."""
+    """All rows, or of a large release those that count nothing outside of a region: one place, say."""
     region, random = rows.possible, generator(key, "noise: region")
     most = min(MOST_ROWS, MOST_COUNTED // region.size)
     if most < FEWEST_ROWS:
         return np.zeros(0, dtype=np.intp), region
     found = np.arange(len(rows.values))
     levels = [np.arange(size) for size in region.shape]
+    longest = sorted(range(region.ndim), key=lambda axis: -region.shape[axis])  # one after the other: totals stay
     while len(found) > most:
-        axis = max(range(len(levels)), key=lambda each: len(levels[each]))
-        if len(levels[axis]) == 1:
+        axis = next((each for each in longest if len(levels[each]) > 1), None)
+        if axis is None:
             return found[:most], region
         start = int(random.integers(2)) * (len(levels[axis]) // 2)
         levels[axis] = levels[axis][start : start + (len(levels[axis]) + 1) // 2]
@@ -168,8 +169,10 @@ def relations(rows: MeasuredRows, judged: Indices, region: Booleans, key: bytes)
     random = generator(key, "noise: relations")
     files = min(len(judged), int(region.sum())) + FRESH
     seen = np.empty((files, len(judged)), dtype=np.int64)
+    histogram, inside = np.zeros(region.shape, dtype=np.int64), np.flatnonzero(region)
     for each in seen:
-        each[:] = rows.count(np.where(region, random.integers(-8, 8, region.shape), 0))[judged]
+        histogram.flat[inside] = random.integers(-8, 8, len(inside))
+        each[:] = rows.count(histogram)[judged]
     norms = np.sqrt(np.square(seen, dtype=np.float64).sum(axis=0))
     scales = 1 / np.where(norms > 0, norms, 1.0) ** 2  # small parts first: totals follow from them
     triangle, order = qr(seen * scales, mode="r", pivoting=True)
