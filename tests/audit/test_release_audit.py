@@ -7,6 +7,7 @@ from dataclasses import replace
 from html import unescape
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tests.planning.test_ratios import PROGRAM as INSURED
 from tests.planning.test_ratios import released as insured
@@ -24,6 +25,7 @@ from dualmandate.audit.options import AuditOptions
 from dualmandate.audit.published_rates import RatePublisher, publish_rate
 from dualmandate.audit.targets import of_release as release_targets
 from dualmandate.audit.targets.of_release import claim_of
+from dualmandate.audit.verdict import contradicts, verdict
 from dualmandate.errors import InvalidRequest
 from dualmandate.ledger import Account, Approval, make_key, open_ledger, read_key
 from dualmandate.planning.plan import notes_on
@@ -59,6 +61,19 @@ def test_the_loss_of_a_release_is_the_one_it_claims(strategy: str, measured: str
     assert isinstance(bits.success, Rate)
     assert bits.success.successes == 0
     assert "last bits" in bits.claim
+
+
+def test_a_release_whose_noise_was_not_drawn_is_contradicted(tmp_path: Path) -> None:
+    folder = released(tmp_path, "workload", "together")
+    claimed = claim_of(load_release(folder), dualmandate.load(tmp_path / "program.toml"))
+    cells = np.eye(24, dtype=np.int64)[0]  # one person alone: all else is 0, exactly
+    exact = tuple(replace(group, measured=group.count(cells)) for group in claimed.groups if group.count is not None)
+    for target, broken in ((claimed, False), (replace(claimed, groups=exact), True)):
+        found = ClaimAttack().run(target, b"key")
+        (drew,) = [finding for finding in found if "drew" in finding.claim]
+        assert "3 measured numbers follow from others among 27" in drew.claim
+        assert contradicts(drew) == broken
+        assert any("CONTRADICTED" in words for words in verdict(found)) == broken
 
 
 def test_a_release_is_judged_by_its_records_inside(tmp_path: Path) -> None:

@@ -34,6 +34,7 @@ from dualmandate.audit.claims.checks import (
     own_law,
     pmf_ratio,
 )
+from dualmandate.audit.claims.residuals import MeasuredRows, check_noise
 from dualmandate.audit.finding import CLAIMED, Baseline, Finding, Range, Rate, proved_share
 from dualmandate.audit.options import Effort, generator
 from dualmandate.mechanism import Noise
@@ -131,6 +132,7 @@ class ClaimedGroup:
     kinds: Integers = field(repr=False)  # of each row, a place in `noises`
     noises: tuple[ClaimedNoise, ...]
     measured: NDArray[Any] | None = field(default=None, repr=False)  # what was published of each row
+    count: Callable[[Integers], Integers] | None = field(default=None, repr=False)  # the rows of a histogram
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,6 +154,26 @@ class ClaimedRelease:
     coarsening: str
     records: int = 1
     beside: Mapping[str, SharedNoise] = field(default_factory=dict)  # other releases with rows that count the same
+    shape: tuple[int, ...] | None = None  # of the histogram that rows are counted from
+
+    @property
+    def measured(self) -> MeasuredRows | None:
+        """All rows of all groups together; None where what was published of them is not known."""
+        values, kinds, noises, counts = [], [], list[ClaimedNoise](), []
+        for group in self.groups:
+            if group.measured is None or group.count is None:
+                return None
+            values.append(group.measured)
+            kinds.append(np.broadcast_to(group.kinds, group.measured.shape) + len(noises))
+            noises.extend(group.noises)
+            counts.append(group.count)
+        return MeasuredRows(
+            np.concatenate(values),
+            np.concatenate(kinds),
+            noises,
+            lambda histogram: np.concatenate([count(histogram) for count in counts]),
+            self.possible.reshape(self.shape or self.possible.shape),
+        )
 
 
 @dataclass(frozen=True)
@@ -166,7 +188,8 @@ class ClaimAttack:
         knows, coarsening = "the public files of the release", target.coarsening
         make = partial(Finding, attack=self.name, attacker_knows=knows, coarsening=coarsening, reference="published")
         noise, loss = self._noise(target, make), self._loss(target, key, make)
-        return (*noise, *loss, *self._shown(target, make), *self._measured(target, make))
+        own = self._residuals(target, key, make)
+        return (*noise, *loss, *self._shown(target, make), *own, *self._measured(target, make))
 
     def _noise(self, target: ClaimedRelease, make: Callable[..., Finding]) -> Iterator[Finding]:
         noises = list(dict.fromkeys(noise for group in target.groups for noise in group.noises))
@@ -211,6 +234,15 @@ class ClaimAttack:
             attacker_knows="everybody else's records, and the noise of each row",
             reference="draws",
         )
+
+    def _residuals(self, target: ClaimedRelease, key: bytes, make: Callable[..., Finding]) -> Iterator[Finding]:
+        """Whether the noise that was drawn is the stated one, by measured numbers that follow from others."""
+        rows = target.measured
+        if rows is not None:
+            self.effort.say(f"looking for the noise that {target.name} drew")
+            check = check_noise(rows, key)
+            claim = f"checks of the noise that {target.name} drew, by its measured numbers, which fail ({check.words})"
+            yield proved_share(make, claim, len(check.failed), check.checks, beside=CLAIMED)
 
     def _measured(self, target: ClaimedRelease, make: Callable[..., Finding]) -> Iterator[Finding]:
         """The last bits of what was measured, and noise that other releases have too."""

@@ -96,7 +96,7 @@ def claim_of(release: Release, program: ProgramFile, beside: Mapping[str, Shared
     return ClaimedRelease(
         f"release {facts['release']}",
         PrivacyLoss(Fraction(facts["loss"]["exact"]), PrivacyMeasure(facts["loss"]["currency"])),
-        tuple(_group(release, name) for name in release.groups),
+        tuple(_group(release, name, dense_shape(program.domain)) for name in release.groups),
         program.domain.possible_cells(),
         _kept(program),
         keys,
@@ -105,10 +105,11 @@ def claim_of(release: Release, program: ProgramFile, beside: Mapping[str, Shared
         levels_in_words(program.domain),
         program.protection.most_records_per_unit,
         beside or {},
+        dense_shape(program.domain),
     )
 
 
-def _group(release: Release, name: str) -> ClaimedGroup:
+def _group(release: Release, name: str, shape: tuple[int, ...]) -> ClaimedGroup:
     rows = release.measurement(name).rows
     stated = next(each for each in release.facts["groups"] if each["name"] == name)
     noises = [noise_named(each["law"], Fraction(each["parameter"])) for each in stated["noises"]]
@@ -117,7 +118,10 @@ def _group(release: Release, name: str) -> ClaimedGroup:
         for noise in noises
     )
     kinds = rows.kinds().astype(np.int64, copy=False)  # one number of no size where all rows are of one kind
-    return ClaimedGroup(name, rows.changed, kinds, claimed, release.measurements(name).values)
+    values = release.measurements(name).values
+    return ClaimedGroup(
+        name, rows.changed, kinds, claimed, values, lambda histogram: rows.count(histogram.reshape(shape))
+    )
 
 
 def _log_pmf(noise: Noise) -> Callable[[int], float]:
