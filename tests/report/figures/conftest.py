@@ -136,3 +136,10 @@ def units() -> Units:
         return list(walk(figure.specification(width)))
 
     return found
+
+
+def lies_on(drawn: list[dict[str, float]], curve: list[dict[str, float]]) -> bool:
+    """Whether a line is drawn through one stretch of a curve's rows, cut at most where it leaves its plane."""
+    through = [row for row in drawn if row in curve]
+    first = curve.index(through[0]) if through else 0
+    return through == curve[first : first + len(through)] and len(drawn) <= len(through) + 2 <= len(curve) + 2

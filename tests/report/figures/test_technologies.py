@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.report.figures.conftest import SmallCurves
+from tests.report.figures.conftest import SmallCurves, lies_on
 
 from dualmandate.frontier import Frontier, Measure
 from dualmandate.population.arrays import Floats
@@ -102,7 +102,8 @@ def test_the_envelope_names_the_best_technology_and_the_price_of_the_other(
     picture = technologies([laplace, geometric], title_i.welfare, title_i.choice)
     assert "errors cost least with geometric" in picture.title
     drawn = [mark["data"]["values"] for mark in units(picture) if mark["mark"]["type"] == "line"]
-    assert [{"loss": row["loss"], "times_0": row["times_0"]} for row in twin.rows] in drawn
+    curve = [{"loss": row["loss"], "times_0": row["times_0"]} for row in twin.rows]
+    assert any(len(line) > len(curve) / 2 and lies_on(line, curve) for line in drawn)
 
 
 class Late(SmallCurves):
