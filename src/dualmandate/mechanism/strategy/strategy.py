@@ -106,9 +106,8 @@ class Strategy:
 
     @cached_property
     def error_coefficient(self) -> float:
-        """(ΔA)²‖QA⁺‖²_F, each table times its value; for moves of a record, and marginals, of the whole-number rows."""
-        wide = any(isinstance(each, FoundMarginals) for each in self.measurements)  # few laws of noise cost a little
-        if self.protection.neighbors is Neighbors.ADD_OR_REMOVE and not wide:
+        """(ΔA)²‖QA⁺‖²_F, each table times its value; for moves of a record, of the whole-number rows."""
+        if self.protection.neighbors is Neighbors.ADD_OR_REMOVE:
             return self.found_error * self.protection.most_records_per_unit**2
         return self.exact.error_coefficient(self.protection)
 
