@@ -19,7 +19,7 @@ from dualmandate.population.arrays import Floats
 from dualmandate.population.labels import ENGLISH, NO_LABELS, OWN, Labels
 from dualmandate.population.wording import counted, number, stated_loss
 from dualmandate.program.program import SHARE
-from dualmandate.publication.data_dictionary import DIVIDING, WHICH, reading_of
+from dualmandate.publication.data_dictionary import DIVIDING, WHICH, reading_of, synthetic_words
 from dualmandate.publication.writing import ENDS, Glance, PublishedTable
 from dualmandate.report.theme import Cell, Column, FigureTable, rendered
 
@@ -77,6 +77,12 @@ def release_page(facts: Mapping[str, Any], tables: Sequence[Glance]) -> str:
         most_rows=MOST_ROWS,
         form_names=FORM_NAMES,
         dividing=DIVIDING,
+        synthetic=" ".join(synthetic_words(facts)).replace("`", "") if "synthetic_records" in facts else None,
+        records={
+            FORM_NAMES[form]: facts["synthetic_records"][form]
+            for form in ("csv", "parquet")
+            if form in facts.get("synthetic_records", ())
+        },
         made=list(_made(facts)),
         noises=_noises(facts),
         numbers=[
