@@ -46,7 +46,7 @@ from dualmandate.program.program import MOST_MEASURED
 from dualmandate.program.schema import BEST, MechanismTable
 from dualmandate.publication.costs import check_memory, memory_needed
 from dualmandate.publication.release_spec import ALL_TABLES, check_on_cluster, check_size, check_strategy
-from dualmandate.workload import Total, Workload
+from dualmandate.workload import Identity, Total, Workload
 
 if TYPE_CHECKING:
     from dualmandate.planning.extensions import Participation
@@ -248,6 +248,10 @@ class TechnologyBuilder:
         return frozenset(table.name for table in self.workload.tables if self._is_decided(table.name))
 
     def _is_decided(self, table: str) -> bool:
+        free = not self.protection.invariants and not self.workload.domain.structural_zeros
+        factors = self.workload.table(table).factors
+        if free and all(isinstance(each, Identity | Total) for each in factors) and any(f.rows > 1 for f in factors):
+            return False  # a record that takes another level moves a number
         try:
             return self._only((table,)).sensitivity(self.protection, "l1").power == 0
         except TooLarge:  # nobody knows; what measures it says so

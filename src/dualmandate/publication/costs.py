@@ -40,12 +40,13 @@ A_VALUE = 8e-8  # of a record, read from a file
 A_PLACE = 4e-9  # of a record in a marginal, of a cell in a table
 A_ROW = 5e-8  # with noise
 A_STEP = 4e-5  # of a fit, for each table
-A_FITTED_CELL = 6e-9  # in one step, for each table
+A_FITTED_CELL = 9e-9  # in one step, and for each table
+A_FITTED_SUM = 3e-10
 A_NESTED_CELL = 1e-7  # of a leaf
 A_NODE = 2e-4  # of the tree, for each grouping
 A_RECONSTRUCTED_CELL = 1.5e-7  # by a strategy
 A_LEVEL = 1.2e-9  # of a record of a fitted file, looked at once
-USUAL_STEPS, USUAL_SWEEPS = 300, 3
+USUAL_STEPS, USUAL_SWEEPS = 280, 3
 SIMULATED = 39  # releases, for what making tables whole does
 PIECE = 0.014  # seconds of the piece of work that says how fast a machine is
 
@@ -200,7 +201,6 @@ def _measuring(order: ReleaseSpec) -> float:
 def _made_whole(order: ReleaseSpec, nest: NestedTables | None) -> float:
     """Estimates and whole numbers, and the simulations of these."""
     # Here, because their kernels cost more to import than a plan has time for.
-    from dualmandate.publication.consistency.histogram_fit import most_steps
     from dualmandate.publication.consistency.records_fit import MOST_LEVELS, MOST_WORK
     from dualmandate.publication.post_processing import too_long
 
@@ -218,8 +218,7 @@ def _made_whole(order: ReleaseSpec, nest: NestedTables | None) -> float:
     elif cells > LARGEST_FITTED:
         return estimating
     else:
-        steps = min(USUAL_STEPS, most_steps(order.domain.size, count))
-        once = steps * count * (A_STEP + A_FITTED_CELL * cells)
+        once = USUAL_STEPS * (A_STEP * count + cells * (A_FITTED_CELL + A_FITTED_SUM * count))
     return (estimating + once) * (1 if too_long(order) else 1 + SIMULATED)
 
 

@@ -25,7 +25,7 @@ from dualmandate.mechanism.strategy.workload_blocks import parts_of
 from dualmandate.population.arrays import Booleans, Floats, Integers
 from dualmandate.publication.consistency.crossing import CrossedEstimates, Strata
 from dualmandate.publication.consistency.estimates import Pair, TreeEstimates, count_across, estimate
-from dualmandate.publication.consistency.histogram_fit import FittedHistogram, fitted_histogram
+from dualmandate.publication.consistency.histogram_fit import MOST_STEPS, FittedHistogram, fitted_histogram
 from dualmandate.publication.consistency.partitions import PartitionChain, Tree
 from dualmandate.publication.consistency.records_fit import FittedRecords, Target, fitted_records, is_affordable
 from dualmandate.publication.consistency.top_down_rounding import CountConstraints, top_down
@@ -69,7 +69,7 @@ FITTED = (
 )
 UNFINISHED = (
     "The tables in whole numbers are those of one file of whole records, rounded from a fit to the estimates by "
-    "weighted least squares that was ended after {steps:,} steps, before it came to what is nearest: nothing is "
+    f"weighted least squares that was ended after {MOST_STEPS:,} steps, before it came to what is nearest: nothing is "
     "below 0, and all tables add up exactly, but others may lie nearer to the estimates."
 )
 NOT_FOUND = "The tables were not made consistent: {why}."
@@ -132,7 +132,7 @@ def post_process(order: ReleaseSpec, *, measured: Sequence[NoisyRows], totals: I
         fitted = _fit(order, tables, totals)
     except NoConsistentTables as refusal:  # reported, never relaxed; the estimates stand
         return PostProcessed(tables, NOT_FOUND.format(why=refusal.why))
-    histogram, words = fitted.counts, FITTED if fitted.finished else UNFINISHED.format(steps=fitted.steps)
+    histogram, words = fitted.counts, FITTED if fitted.finished else UNFINISHED
     seen = _fit_effects(order, tables, fitted)
     return PostProcessed(_tables_of(order, tables, histogram), words, effects=seen.effects, reaches=seen.reaches)
 

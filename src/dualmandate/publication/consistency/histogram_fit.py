@@ -27,8 +27,7 @@ from dualmandate.population.arrays import Booleans, Floats, Integers
 from dualmandate.publication.consistency.transport import SECONDS, integer_program
 from dualmandate.workload import Table, Workload
 
-MOST_STEPS, LEAST_MOST = 5000, 100  # At most so many gradient steps are taken: fewer, but never below, of many cells,
-MOST_WORK = 1e11  # so that at most so many cells are looked at for a table: some ten minutes.
+MOST_STEPS = 5000  # At most so many gradient steps are taken.
 FIRST_LOOK = 256  # After so many steps, and each time that there are a quarter more, it is asked if they are enough.
 NEAR = 1e-4  # They are where the last of them changed no number by more than this, in standard errors.
 ROUGH = 1e-2  # The same, where moves of single records follow and settle the rest.
@@ -84,7 +83,6 @@ class FittedHistogram:
 
     counts: Integers
     finished: bool
-    steps: int  # of the gradient
     work: int  # how many cells were looked at in all, by steps of the gradient and by moves of single records
 
 
@@ -137,12 +135,7 @@ def fitted_histogram(
         layout = workload.domain.shape
         sweeps = improve(counts, atoms.labels, hits, residuals=residuals, weights=fit.weights, shape=layout)
         work += sweeps * occupied * near_by
-    return FittedHistogram(counts.reshape(workload.domain.shape), finished, steps, work)
-
-
-def most_steps(cells: int, tables: int) -> int:
-    """How many steps of the gradient a fit takes at most: decided by what is asked."""
-    return int(min(MOST_STEPS, max(LEAST_MOST, MOST_WORK / (2 * cells * tables))))
+    return FittedHistogram(counts.reshape(workload.domain.shape), finished, work)
 
 
 def _nearest(fit: _Fit, atoms: Atoms, *, near: float) -> tuple[Floats, bool, int]:
@@ -158,8 +151,8 @@ def _nearest(fit: _Fit, atoms: Atoms, *, near: float) -> tuple[Floats, bool, int
     momentum, halvings = 1.0, 0
     answers = ahead_answers = fit.answers(x)
     ahead, before, look = x, answers, FIRST_LOOK
-    roots, most = np.sqrt(fit.weights), most_steps(x.size, len(fit.workload.tables))
-    for taken in range(1, most + 1):
+    roots = np.sqrt(fit.weights)
+    for taken in range(1, MOST_STEPS + 1):
         gradient = fit.gradient(ahead_answers)
         while True:
             new = atoms.project(ahead - gradient * ease, shifts, ease)
@@ -182,7 +175,7 @@ def _nearest(fit: _Fit, atoms: Atoms, *, near: float) -> tuple[Floats, bool, int
             if np.max(np.abs(answers - before) * roots) <= near:
                 return x, True, taken
             before, look = answers, look + look // 4
-    return x, False, most
+    return x, False, MOST_STEPS
 
 
 def _level(fit: _Fit) -> float:
