@@ -32,7 +32,15 @@ from dualmandate.program.file import Document
 from dualmandate.program.program import ProgramFile, read_program
 from dualmandate.publication.nested_tables import NestWeights, nest_together
 from dualmandate.publication.release import Release, read_facts
-from dualmandate.publication.release_spec import ALL_TABLES, Group, Page, ReleaseSpec, check_names, exact_names
+from dualmandate.publication.release_spec import (
+    ALL_TABLES,
+    Group,
+    Page,
+    ReleaseSpec,
+    check_names,
+    exact_names,
+    records_from_a_cluster,
+)
 from dualmandate.publication.rules import check_rules
 from dualmandate.publication.writing import PublishedTable, damaged, file_names
 from dualmandate.semantics import guarantee
@@ -140,6 +148,7 @@ def _order(plan: SavedPlan, program: ProgramFile, strategies: Strategies, page: 
         page=page,
         formats=program.file.publication.formats,
         agency=program.file.publication.agency,
+        synthetic_records=program.file.publication.synthetic_records,
         engine=program.file.publication.engine,
         ratios=program.ratios,
         clipped=program.clipped,
@@ -156,6 +165,10 @@ def check_program(program: ProgramFile) -> None:
         check_rules(program.rules, program.domain, protection, checking=False)
     with document.at(*_named_twice(program)):
         check_names([*(name for name, _ in _named(program)), *exact_names(protection)])
+    publication = program.file.publication
+    if publication.synthetic_records and publication.engine == "spark":
+        with document.at("publication", "synthetic_records"):
+            raise records_from_a_cluster()
     if program.source is not None and (document.text is not None or document.path.is_file()):
         program_files(program)  # the name of the confidential file can be taken out of what a release carries
 

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from dualmandate.errors import InvalidMechanism, InvalidWorkload, TooLarge
+from dualmandate.errors import InvalidMechanism, InvalidRequest, InvalidWorkload, TooLarge
 from dualmandate.mechanism import Measurement, Noise, Rows
 from dualmandate.mechanism.strategy.exact import affordable_estimate
 from dualmandate.mechanism.strategy.strategy import measures_marginals
@@ -78,6 +78,7 @@ class ReleaseSpec:
     page: Page | None = None  # how a release is shown to people
     formats: tuple[str, ...] = ("csv",)  # of tables, besides Parquet
     agency: str | None = None  # that maintains SDMX structures
+    synthetic_records: bool = False  # whether those that tables are counted from are written
     engine: Literal["local", "spark"] = "local"  # where it is measured
     ratios: tuple[Ratio, ...] = ()  # of its tables, and of what is exact
     clipped: Mapping[str, str] = field(default_factory=dict)  # what tables count where amounts or records are clipped
@@ -139,7 +140,9 @@ class ReleaseSpec:
             require_sdmx()
 
     def check_on_cluster(self) -> None:
-        """Refuse what a cluster cannot count."""
+        """Refuse what a cluster cannot count, or write."""
+        if self.synthetic_records:
+            raise records_from_a_cluster()
         check_on_cluster(self.domain, [group.rows for group in self.groups])
 
     def _check_names(self) -> None:
@@ -147,6 +150,15 @@ class ReleaseSpec:
         published = [*(table.name for table in self.tables), *(ratio.name for ratio in self.ratios)]
         check_names([*published, *exact_names(self.protection)])
         check_names([group.name for group in self.groups])
+
+
+def records_from_a_cluster() -> InvalidRequest:
+    """The refusal of synthetic records where workers of a cluster write what is published."""
+    return InvalidRequest(
+        "synthetic records from a cluster",
+        why="its workers write tables, and no file of records",
+        instead='publish on one machine (engine = "local"), or without synthetic_records',
+    )
 
 
 def check_names(names: Sequence[str]) -> None:
