@@ -536,8 +536,9 @@ def offered(workshop: TechnologyBuilder, limits: Limits) -> Offered:
     for law in asked:
         offer(law, workshop.groupings)
     if not used:  # for want of a noise that is counted as the program counts, before any that is not
-        own = (NOISE_LAWS[noise].privacy_measure is welfare.privacy_measure for noise, *_ in refused)
-        raise max(zip(own, refused.values(), strict=True), key=lambda each: each[0])[1]
+        # What could be planned, and not be published, says more than what could not even be planned.
+        own = {kind: NOISE_LAWS[kind[0]].privacy_measure is welfare.privacy_measure for kind in refused}
+        raise refused[max(refused, key=lambda kind: (own[kind], kind in chosen))]
     best = _best_of([*used.values()], able, chosen, workshop)
     for law in NOISE_LAWS.values():
         if law not in asked:

@@ -42,7 +42,9 @@ A_ROW = 5e-8  # with noise
 A_STEP = 4e-5  # of a fit, for each table
 A_FITTED_CELL = 9e-9  # in one step, and for each table
 A_FITTED_SUM = 3e-10
+BESIDE_TOTALS = 3  # times as long, to hold what is exact
 A_NESTED_CELL = 1e-7  # of a leaf
+A_CROSSED_CELL = 3e-7  # of a leaf that tables cross, and for each table
 A_NODE = 2e-4  # of the tree, for each grouping
 A_RECONSTRUCTED_CELL = 1.5e-7  # by a strategy
 A_LEVEL = 1.2e-9  # of a record of a fitted file, looked at once
@@ -165,13 +167,11 @@ def _labels(domain: Domain, tables: int) -> float:
 
 
 def _largest_leaves(domain: Domain, tables: Sequence[Table]) -> float:
-    """Cells of the leaves of a nest at the most: the finest areas × the finest groups that tables show."""
-    found = []
-    for axis in range(len(domain.shape)):
-        areas = max(table.shape[axis] for table in tables)
-        groups = max(table.query_count // table.shape[axis] for table in tables)
-        found.append(float(areas * groups))
-    return min(min(found), float(domain.size))
+    """Cells of the leaves of a nest at the most: all that tables tell apart, where a nest would be looked for."""
+    if all(domain.size // size > LARGEST_REST for size in domain.shape):
+        return 0.0
+    told_apart = math.prod(max(table.shape[axis] for table in tables) for axis in range(len(domain.shape)))
+    return float(min(told_apart, domain.size))
 
 
 def _nest(order: ReleaseSpec) -> NestedTables | None:
@@ -209,7 +209,8 @@ def _made_whole(order: ReleaseSpec, nest: NestedTables | None) -> float:
     estimating = 0.0 if direct or order.marginals is not None else A_RECONSTRUCTED_CELL * cells
     if nest is not None:
         leaves = nest.tree.sizes[-1] * nest.chain.sizes[-1]
-        once = A_NODE * sum(nest.tree.sizes) * (nest.chain.last + 1) + A_NESTED_CELL * leaves * (1 + len(nest.across))
+        crossed = 0.0 if nest.is_complete else A_CROSSED_CELL * leaves * (1 + count)
+        once = A_NODE * sum(nest.tree.sizes) * (nest.chain.last + 1) + A_NESTED_CELL * leaves + crossed
     elif order.marginals is not None:
         looked_at = sum(order.domain.shape[axis] for axes in order.marginals for axis in axes)
         affordable = order.records * len(order.domain.shape) <= MOST_LEVELS
@@ -219,6 +220,7 @@ def _made_whole(order: ReleaseSpec, nest: NestedTables | None) -> float:
         return estimating
     else:
         once = USUAL_STEPS * (A_STEP * count + cells * (A_FITTED_CELL + A_FITTED_SUM * count))
+        once *= 1 if order.public is None else BESIDE_TOTALS
     return (estimating + once) * (1 if too_long(order) else 1 + SIMULATED)
 
 
