@@ -799,6 +799,14 @@ class SocialChoicePart(DocumentModel):
     gains_at_each_loss: tuple[GainsPart, ...]
 
 
+class PublishingPart(DocumentModel):
+    """What publishing takes on the machine that planned, estimated; printed by `plan --json`, never saved."""
+
+    seconds: Positive = Field(description="Of a processor.")
+    memory: Positive = Field(description="Bytes, the most that is held at once.")
+    disk: Positive = Field(description="Bytes of the release.")
+
+
 class PlanVersionsPart(DocumentModel):
     """What wrote the plan."""
 
@@ -851,6 +859,7 @@ class PlanDocument(DocumentModel):
     remaining: IfAny[Exact] = Field(
         None, description="What the account had left, in the program's currency, if counted."
     )
+    publishing: IfAny[PublishingPart] = None
     pages: IfAny[dict[str, Digest]] = Field(None, description="SHA-256 of each file of the dossier beside it.")
     exact: dict[str, Any] = Field(description="What the digest covers: exact things alone.")
     shown: IfAny[Digest] = Field(None, description="SHA-256 over all the rest: a plan that was changed is refused.")
@@ -921,6 +930,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
         wealth=[_wealth(row) for row in known.wealth] or None,
         uncertainty=None if plan.uncertainty is None else _uncertainty(plan.uncertainty),
         social_choice=None if plan.social_choice is None else _social_choice(plan.social_choice),
+        publishing=None,  # another machine has other rates: the command adds what this one would take
         versions=PlanVersionsPart(program=SCHEMA_VERSION, plan=PLAN_VERSION, dualmandate=version("dualmandate")),
     )
     return with_pages(document.as_json(), {})
