@@ -49,7 +49,9 @@ REACH = 10.0  # The frontier is shown from a tenth of the chosen loss to ten tim
 
 LossMeasure = Literal["squared", "absolute", "relative", "tail", "worst-case"]
 StrategyName = Literal["optimized", "workload", "identity"]
-BoundBy = Literal["preferences", "largest epsilon", "largest rho", "fitness for use", "ledger", "participation"]
+BoundBy = Literal[
+    "preferences", "largest epsilon", "largest rho", "fitness for use", "ledger", "participation", "simulation"
+]
 
 
 class HorizonPart(DocumentModel):
