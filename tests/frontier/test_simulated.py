@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -25,7 +26,7 @@ from dualmandate.frontier import (
     simulation_error,
 )
 from dualmandate.frontier.simulated import ReleaseChain, SimulatedCurves
-from dualmandate.mechanism import Mechanism, geometric, laplace
+from dualmandate.mechanism import Mechanism, NamedMeasure, geometric, laplace
 from dualmandate.population import Histogram
 from dualmandate.workload import Workload, all_range, identity, prefix, stack, total
 
@@ -176,13 +177,24 @@ def test_the_geometric_mechanism_is_its_closed_form_within_the_bands_of_twenty_p
         values = tuple(TableValue(name, 1.0, unit="person") for name in frontier.tables)
         cost = LinearCost(exact.marginal_rate_of_transformation(1.0))  # so that one is best
         welfare = SocialWelfare.uniform(1, cost, table_values=values, protected_unit="person")
-        best = simulation_error(frontier, lambda each, welfare=welfare: choose(each, welfare).epsilon)
+        best = simulation_error(frontier, partial(loss_chosen, welfare))
         assert 0.8 < best.value < 1.25
         assert best.standard_error < 0.1
         chosen.append(best.lower / 1.02 <= choose(exact, welfare).epsilon <= best.upper * 1.02)
     assert np.mean(held) >= 0.9
     assert np.mean(slopes) >= 0.8
     assert np.mean(chosen) >= 0.8
+
+
+def loss_chosen(welfare: SocialWelfare, frontier: Frontier) -> float:
+    return choose(frontier, welfare).epsilon
+
+
+def lost(measure: NamedMeasure, frontier: Frontier) -> float:
+    return -frontier.table_errors(1.0, measure)["total"]
+
+
+MEASURES: tuple[NamedMeasure, ...] = ("squared", "largest variance")
 
 
 def test_the_jackknife_is_that_of_a_mean() -> None:
@@ -195,8 +207,8 @@ def test_the_jackknife_is_that_of_a_mean() -> None:
     plan = Simulation((1.0, 2.0), repetitions=20, seed=3)
     frontier = simulated(shaken, workload, histogram=public(workload), simulation=plan)
     squares = np.array([np.random.default_rng([3, repetition]).normal() ** 2 for repetition in range(20)])
-    for measure in ("squared", "largest variance"):
-        error = simulation_error(frontier, lambda each, m=measure: -each.table_errors(1.0, m)["total"])
+    for measure in MEASURES:
+        error = simulation_error(frontier, partial(lost, measure))
         assert error.value == pytest.approx(-squares.mean())
         assert error.standard_error == pytest.approx(squares.std(ddof=1) / np.sqrt(20))
         assert error.upper - error.value == pytest.approx(2.093024 * error.standard_error, rel=1e-6)
