@@ -28,7 +28,7 @@ from dualmandate.frontier.numerics import loss_where
 from dualmandate.frontier.participation import peak_of
 from dualmandate.mechanism.mechanism import positive_loss
 from dualmandate.population import PrivacyLoss, PrivacyMeasure
-from dualmandate.population.arguments import checked_call, expected
+from dualmandate.population.arguments import checked_call, checked_class, expected
 from dualmandate.population.loss import SIGNIFICANT_DIGITS
 from dualmandate.population.shown import cut_line, one_line, page_of, sentences
 from dualmandate.population.shown import table as page_table
@@ -240,6 +240,7 @@ class GroupOutcome:
     __repr__ = one_line
 
 
+@checked_class
 @dataclass(frozen=True)
 class Choice:
     """The chosen privacy loss with its reasons.

@@ -25,7 +25,7 @@ from dualmandate.frontier.numerics import LARGEST_LOSS, SmoothCurve, derivative,
 from dualmandate.mechanism import Measure, Measurement, Mechanism, NamedMeasure, Production, TableMeasure
 from dualmandate.mechanism.mechanism import known_measure, positive_loss
 from dualmandate.population import PrivacyMeasure, Protection
-from dualmandate.population.arguments import checked_call, expected, unexpected
+from dualmandate.population.arguments import checked_call, checked_class, expected, unexpected
 from dualmandate.population.arrays import Floats
 from dualmandate.population.loss import epsilon_at, rho_at, rho_curvature_at, rho_slope_at
 from dualmandate.population.shown import cut_line, one_line, page_of, sentences
@@ -85,6 +85,7 @@ def listed(by_table: Mapping[str, float]) -> Floats:
 SHOWN_LOSSES, MOST_SHOWN = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0), 4  # in a notebook: losses, and tables
 
 
+@checked_class
 @dataclass(frozen=True, eq=False)
 class Frontier:
     """Accuracy as a function of privacy loss (ε or ρ, always > 0), with its slopes, from the curves of its tables."""
@@ -141,17 +142,14 @@ class Frontier:
         """Second derivative of `table_errors` with respect to the loss."""
         return self._by_table(self.curves.curvatures(positive_loss(loss), known_measure(measure)))
 
-    @checked_call
     def expected_squared_error(self, loss: float) -> float:
         """E‖M(x, Q) − Qx‖², summed over all queries; ≥ 0."""
         return math.fsum(self._asked("values", positive_loss(loss), "squared"))
 
-    @checked_call
     def accuracy(self, loss: float) -> float:
         """The paper's I: minus the expected squared error; ≤ 0, higher is better."""
         return -self.expected_squared_error(loss)
 
-    @checked_call
     def marginal_rate_of_transformation(self, loss: float) -> float:
         """dI/dloss > 0: accuracy gained for one more unit of privacy loss."""
         return -math.fsum(self._asked("slopes", positive_loss(loss), "squared"))
@@ -160,7 +158,6 @@ class Frontier:
         """d²I/dloss²; < 0 where the frontier is concave."""
         return -math.fsum(self.curves.curvatures(positive_loss(loss), "squared"))
 
-    @checked_call
     def epsilon_for(self, accuracy: float) -> float:
         """The smallest privacy loss that buys this accuracy (< 0); 0 where nothing needs to be measured for it."""
         if not (math.isfinite(accuracy) and accuracy < 0.0):
@@ -180,7 +177,6 @@ class Frontier:
             )
         return found
 
-    @checked_call
     def technology(self, loss: float) -> str:
         """Which mechanism stands on the frontier at this loss."""
         return self.curves.technology(positive_loss(loss))

@@ -25,6 +25,7 @@ from dualmandate.planning.saved_plan import PLAN_VERSION, Exact, digest_of, exac
 from dualmandate.planning.study import is_study, study_words
 from dualmandate.planning.technology import TOGETHER, Technology, measured_words
 from dualmandate.population import PrivacyLoss, PrivacyMeasure
+from dualmandate.population.arguments import checked_class
 from dualmandate.population.shown import cut_line, one_line
 from dualmandate.population.wording import chosen_loss, counted, money, number
 from dualmandate.program.number import calibrated_numbers
@@ -66,6 +67,7 @@ class TableConsequence:
         return None if self.bias is None else math.hypot(self.root_mean_squared_error, self.bias)
 
 
+@checked_class
 @dataclass(frozen=True, eq=False)
 class Plan:
     """What a program should publish, at which privacy loss, and why."""

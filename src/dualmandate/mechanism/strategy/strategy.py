@@ -40,7 +40,7 @@ from dualmandate.mechanism.strategy.workload_blocks import (
     same_groups,
 )
 from dualmandate.population import Domain, Neighbors, Protection
-from dualmandate.population.arguments import checked_call, expected
+from dualmandate.population.arguments import checked_call, checked_class, expected
 from dualmandate.population.arrays import Floats
 from dualmandate.population.shown import cut_line
 from dualmandate.population.wording import percent
@@ -67,6 +67,7 @@ _LAPLACE_BOUND = (
 )
 
 
+@checked_class
 @dataclass(frozen=True, eq=False)
 class Strategy:
     """What is measured for a workload (the paper's A), a product of one strategy a part, and its certificate.

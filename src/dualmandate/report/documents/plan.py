@@ -503,10 +503,17 @@ class SamplePart(DocumentModel):
 
 
 class LocalPart(DocumentModel):
-    """Randomized response on the same tables: a study, not drawn here."""
+    """The better local technology on the same tables: a study, not drawn here."""
 
+    technology: Text = Field(description="Randomized response, or unary encoding where it would do better.")
+    other: Text | None = Field(description="Which of the two would do worse; null for two cells.")
     epsilon: AnyLoss | None = Field(description="What it would choose; null where it cannot.")
-    truth_probability: Number | None = Field(description="How often the true answer is then reported for sure.")
+    truth_probability: Number | None = Field(
+        description="Of randomized response: how often the true answer is then reported for sure."
+    )
+    other_bit_probability: Number | None = Field(
+        description="Of unary encoding: how often the bit of a level that is not one's own is then reported as 1."
+    )
     root_mean_squared_error: Number | None = Field(description="In the tables' unit; null where they differ in it.")
     welfare: Money | None
     forgone: Money | None = Field(description="Money: the plan's welfare less this.")
