@@ -49,7 +49,6 @@ A_NODE = 5e-6  # of the tree, for each grouping
 A_RECONSTRUCTED_CELL = 1.5e-7  # by a strategy
 A_LEVEL = 1.2e-9  # of a record of a fitted file, looked at once
 USUAL_STEPS, USUAL_SWEEPS = 280, 3
-SIMULATED = 39  # releases, for what making tables whole does
 PIECE = 0.014  # seconds of the piece of work that says how fast a machine is
 
 # Bytes.
@@ -203,7 +202,7 @@ def _made_whole(order: ReleaseSpec, nest: NestedTables | None) -> float:
     """Estimates and whole numbers, and the simulations of these."""
     # Here, because their kernels cost more to import than a plan has time for.
     from dualmandate.publication.consistency.records_fit import MOST_LEVELS, MOST_WORK
-    from dualmandate.publication.post_processing import too_long
+    from dualmandate.publication.post_processing import DRAWS, MOST_FITTED, MOST_SIMULATED, too_long
 
     count, cells = len(order.tables), float(order.domain.size)
     direct = all(group.rows.direct for group in order.groups)
@@ -222,7 +221,10 @@ def _made_whole(order: ReleaseSpec, nest: NestedTables | None) -> float:
     else:
         once = USUAL_STEPS * (A_STEP * count + cells * (A_FITTED_CELL + A_FITTED_SUM * count))
         once *= 1 if order.public is None else BESIDE_TOTALS
-    return (estimating + once) * (1 if too_long(order) else 1 + SIMULATED)
+    # Of many cells a fit is simulated too where it ends soon.
+    soon = nest is None and sum(t.query_count for t in order.tables) <= MOST_SIMULATED
+    soon = soon and USUAL_STEPS * cells * DRAWS <= MOST_FITTED
+    return (estimating + once) * (1 + DRAWS if soon or not too_long(order) else 1)
 
 
 def _writing(order: ReleaseSpec) -> float:
