@@ -215,16 +215,18 @@ def run_point() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
         spent = int(time.process_time())
         resource.setrlimit(resource.RLIMIT_CPU, (spent + MOST_SECONDS, spent + MOST_SECONDS + 5))
-        _carry_out(place)
+        carry_out(place)
 
 
-def _carry_out(folder: Path) -> None:
-    from dualmandate.apps.publish import publish
+def carry_out(folder: Path) -> None:
+    """Plan, publish and open the program of a folder, and print what each stage took, or what refused it."""
     from dualmandate.errors import Refusal
     from dualmandate.ledger import Account, Approval, make_key, open_ledger
     from dualmandate.planning.program import load
-    from dualmandate.planning.release_spec import load_release
+    from dualmandate.planning.release_spec import load_release, release_spec_of_plan
     from dualmandate.population import PrivacyLoss
+    from dualmandate.publication.publish import PublicationRequest, publish
+    from dualmandate.report.release_page import release_page
 
     def tell(stage: str, since: float, **more: float) -> None:
         used = {"seconds": time.process_time() - since, "megabytes": peak_megabytes(), **more}
@@ -236,14 +238,17 @@ def _carry_out(folder: Path) -> None:
         plan = load(folder / "program.toml").plan()
         tell("plan", started)
         assert plan.publishing is not None
-        assert plan.program.source is not None
+        source = plan.program.source
+        assert source is not None
         print(json.dumps({"estimated": plan.publishing.document()}), flush=True)
         ledger = open_ledger(folder / "ledger.sqlite", make_key(folder / "key"), create=True)
         cap = PrivacyLoss(Fraction(10**9), plan.charge.privacy_measure)
         ledger.open_account(Account("persons", "person", cap), by="benchmark")
         ledger.approve(Approval("persons", plan.digest, plan.charge, "person", by="benchmark"))
         stage, started = "publish", time.process_time()
-        made = publish(plan, plan.program.source, ledger, out=folder / "out", by="benchmark", unchecked=True).folder
+        order = release_spec_of_plan(plan, release_page)
+        request = PublicationRequest("benchmark", source.name, unchecked=True)
+        made = publish(order, source, ledger, out=folder / "out", request=request)
         disk = sum(file.stat().st_size for file in made.rglob("*") if file.is_file())
         tell("publish", started, disk=disk / 1e6)
         stage, started = "load", time.process_time()
