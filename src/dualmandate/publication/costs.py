@@ -37,7 +37,7 @@ SMALL_RELEASE = 1.1  # of any release
 EACH_TABLE = 0.011  # to write it in every form
 EACH_LAW = 1e-3  # of noise
 A_VALUE = 8e-8  # of a record, read from a file
-A_PLACE = 4e-9  # of a record in a marginal, of a cell in a table
+A_PLACE, MERGED = 4e-9, 10  # of a record in a marginal, of a cell in a table; so many times of one in a strategy
 A_ROW = 5e-8  # with noise
 A_STEP = 4e-5  # of a fit, for each table
 A_FITTED_CELL = 9e-9  # in one step, and for each table
@@ -190,7 +190,9 @@ def _reading(order: ReleaseSpec) -> float:
     elif order.sparse:
         counted = min(order.records, float(order.domain.size)) * len(order.tables)
     else:
-        counted = float(order.domain.size) * max(1, len(order.tables) // 4)  # tables share what they add up first
+        # Tables share what they add up first; each group with a strategy begins with every cell.
+        passes = sum(MERGED if group.rows.strategy else max(1, len(group.tables) // 4) for group in order.groups)
+        counted = float(order.domain.size) * passes
     return A_VALUE * order.records * len(order.domain.shape) + A_PLACE * counted
 
 

@@ -270,8 +270,8 @@ def heaviest_chain(
     # Groups keep the numbers that their tables give them, so that large tables are read as they stand.
     finest, above = (chosen[-1].labels if chosen else np.zeros_like(partitions[0])), proper[:-1]
     if not all(lies_within(finest, each) for each in partitions):
-        for each in partitions:  # the order of their groups is that of the first, then of the second, and so on
-            further = renumbered(each)
+        for given in partitions:  # the order of their groups is that of the first, then of the second, and so on
+            further = renumbered(given)
             finest = first_and_members(finest * (int(further.max()) + 1) + further)[1]
         above = proper
     firsts = first_and_members(finest)[0]
