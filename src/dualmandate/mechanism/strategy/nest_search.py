@@ -15,7 +15,7 @@ from fractions import Fraction
 import numpy as np
 
 from dualmandate.mechanism.strategy.integer_rows import IntegerRows
-from dualmandate.mechanism.strategy.nested_rows import BlockRows, IntegerNest, SolvedBlock, solved_blocks
+from dualmandate.mechanism.strategy.nested_rows import BlockRows, IntegerNest, SolvedBlock, long_place, solved_blocks
 from dualmandate.mechanism.strategy.workload_blocks import EVERYTHING_AVERAGED, WorkloadBlock
 from dualmandate.population.arrays import Floats
 from dualmandate.workload import AllRange, Factor, Identity, Prefix, Total, Workload, all_range, prefix
@@ -43,7 +43,8 @@ class Asked:
         """Listed sums count as ranges, as many as they are."""
         weights = dict.fromkeys(("prefixes", "ranges", "levels", "total"), 0.0)
         size = part.merged_size
-        for key, [factor] in part.tables.items():
+        for key, factors in part.tables.items():
+            factor = factors[long_place(part)]
             weight = part.squared_weights[key]
             if isinstance(factor, Prefix):
                 weights["prefixes"] += weight
@@ -193,7 +194,8 @@ def known_bound(part: WorkloadBlock) -> float:
     """
     cells, found = part.merged_size, 0.0
     known = 1 if part.public else 0
-    for key, [factor] in part.tables.items():
+    for key, factors in part.tables.items():
+        factor = factors[long_place(part)]
         singular = _singular(factor, cells)
         if singular is None:
             bound = 0.0 if known else float(factor.rows)

@@ -30,6 +30,7 @@ from dualmandate.workload import AllRange, Factor, Identity, Prefix
 from dualmandate.workload.factor import Numbers
 from dualmandate.workload.sensitivity import Norm
 
+CHUNK = 2**22  # numbers that are held at once
 MOST_RANGES = 2**14  # sums of an axis, other than prefix sums and levels, whose errors are worked out one by one
 
 
@@ -120,7 +121,7 @@ class IntegerNest:
     __repr__ = one_line
 
     def __post_init__(self) -> None:
-        assert len(self.part.axes) == 1
+        assert self.part.merged_size == self.part.merged_shape[self.place]
 
     @cached_property
     def lengths(self) -> tuple[int, ...]:
@@ -129,6 +130,11 @@ class IntegerNest:
         for each in self.sizes:
             found.append(found[-1] * each.parts)
         return tuple(found)
+
+    @property
+    def place(self) -> int:
+        """The attribute of the axis; any other is summed over."""
+        return long_place(self.part)
 
     @property
     def cells(self) -> int:
@@ -207,7 +213,7 @@ class IntegerNest:
     def count(self, counts: Numbers) -> Numbers:
         """a·x for whole histograms over cells, shape (k, cells); shape (k, rows), exact."""
         totals: Numbers = np.zeros((len(counts), self.lengths[-1]), dtype=counts.dtype)
-        totals[:, : self.cells] = counts
+        totals[:, : self.cells] = counts.reshape(len(counts), -1)
         found = []
         for each, blocks in zip(self.sizes, self.blocks, strict=True):
             parts = totals.reshape(len(counts), blocks, each.parts)
@@ -237,39 +243,45 @@ class IntegerNest:
         for block, here in zip(reversed(self.solved), reversed(own), strict=True):
             gained = final.reshape(here.shape[:2]) - here.sum(axis=2)
             final = (here + gained[:, :, None] * block.shares).reshape(len(measured), -1)
-        return final[:, : self.cells]
+        return final[:, : self.cells].reshape(len(measured), *self.part.merged_shape)
 
     def _factor(self, key: Key) -> Factor:
-        [factor] = self.part.tables[key]
-        return factor
+        return self.part.tables[key][self.place]
 
-    def _of_row(self, asked: Floats) -> Floats:
-        """What a weighted sum of cells takes of each weighted row; shape (rows,)."""
-        wanted = [np.zeros(self.lengths[-1])]
-        wanted[0][: self.cells] = asked
+    def _taken(self, asked: Floats) -> list[Floats]:
+        """What weighted sums of cells, shape (k, cells), take of the weighted rows; for each size (k, blocks, rows)."""
+        wanted = [np.zeros((len(asked), self.lengths[-1]))]
+        wanted[0][:, : self.cells] = asked
         for block, count in zip(self.solved, self.blocks, strict=True):
-            wanted.append(wanted[-1].reshape(count, -1) @ block.shares)
-        of_totals = np.zeros(1) if self._total_is_public else wanted[-1]
+            wanted.append(wanted[-1].reshape(len(asked), count, -1) @ block.shares)
+        of_totals = np.zeros_like(wanted[-1]) if self._total_is_public else wanted[-1]
         found = list[Floats]()
         for size in reversed(range(len(self.sizes))):
             block, count = self.solved[size], self.blocks[size]
-            functional = wanted[size].reshape(count, -1) + (of_totals - wanted[size + 1])[:, None]
+            functional = wanted[size].reshape(len(asked), count, -1) + (of_totals - wanted[size + 1])[:, :, None]
             taken = functional @ block.inverse
-            found.append((taken @ block.rows.T).reshape(-1))
-            of_totals = block.below * taken.reshape(-1)
-        return np.concatenate(found[::-1])
+            found.append(taken @ block.rows.T)
+            of_totals = block.below * taken.reshape(len(asked), -1)
+        return found[::-1]
+
+    def _of_row(self, asked: Floats) -> Floats:
+        """What a weighted sum of cells takes of each weighted row; shape (rows,)."""
+        return np.concatenate([each.reshape(-1) for each in self._taken(asked[None])])
 
     def combined(self, key: Key, shares: Sequence[Floats]) -> Floats:
         """What a sum of queries of a table takes of each weighted row; shares of the rows of its factor."""
-        [here], [level] = shares, self.part.levels
-        return self._of_row(self._factor(key).apply_transpose(here, 0)[level.kept])
+        others = math.prod(float(each[0]) for place, each in enumerate(shares) if place != self.place)
+        asked = self._factor(key).apply_transpose(shares[self.place], 0)[self.part.levels[self.place].kept]
+        return self._of_row(others * asked)
 
     def coefficients(self, key: Key, variances: Floats) -> Floats:
-        """Σ_r (FA⁺)²·v for each query of a table, v the variance by kind; shape (queries,)."""
+        """Σ_r (FA⁺)²·v for each query of a table, v the variance by kind; by rows of each factor."""
         factor = self._factor(key)
         if isinstance(factor, Prefix | Identity):
-            return self._along_paths(float(isinstance(factor, Prefix)), variances)
-        return self._squares(key) @ variances
+            found = self._along_paths(float(isinstance(factor, Prefix)), variances)
+        else:
+            found = self._squares(key) @ variances
+        return found.reshape([each.rows for each in self.part.tables[key]])
 
     def table_sums(self, key: Key) -> Floats:
         """Σ over the queries of a table and the rows of each kind of (FA⁺)²; shape (kinds,)."""
@@ -290,20 +302,20 @@ class IntegerNest:
     def _squares(self, key: Key) -> Floats:
         """Σ over the rows of each kind of (FA⁺)², query by query; shape (queries, kinds)."""
         if key not in self._known_squares:
-            factor, kinds, [level] = self._factor(key), self.kinds(), self.part.levels
+            factor, level = self._factor(key), self.part.levels[self.place]
             if factor.rows > MOST_RANGES:
                 raise TooLarge(
                     f"the errors of {factor.rows:,} sums over {self.cells:,} levels",
                     why=f"beside prefix sums and levels, those of at most {MOST_RANGES:,} sums are worked out",
                     instead='ask for as = "prefix": a range is the difference of two of its numbers',
                 )
-            found = np.empty((factor.rows, len(self.steps)))
-            for row in range(factor.rows):
-                unit = np.zeros(factor.rows)
-                unit[row] = 1.0
-                taken = self._of_row(factor.apply_transpose(unit, 0)[level.kept].astype(np.float64))
-                found[row] = np.bincount(kinds, np.square(taken), minlength=len(self.steps))
-            self._known_squares[key] = found
+            asked, found = factor.columns(level.kept), np.zeros((len(self.steps), factor.rows))
+            together = max(1, CHUNK // self.rows)
+            for start in range(0, factor.rows, together):
+                some = slice(start, start + together)
+                for kinds, taken in zip(self._kinds, self._taken(asked[some].astype(np.float64)), strict=True):
+                    np.add.at(found[:, some], kinds, np.square(taken).sum(axis=1).T)
+            self._known_squares[key] = found.T
         return self._known_squares[key]
 
     def _paths(self, before: float) -> tuple[list[Indices], list[Floats], list[Floats]]:
@@ -376,6 +388,11 @@ class IntegerNest:
             summed = np.bincount(kinds, np.square(taken.sum(axis=1)), minlength=len(total))
             spread = summed + block.below**2 * float(np.square(block.summed).sum()) * spread
         return total
+
+
+def long_place(part: WorkloadBlock) -> int:
+    """The attribute of a part with the most levels to tell apart."""
+    return int(np.argmax(part.merged_shape))
 
 
 def solved_blocks(rows: Sequence[Floats]) -> tuple[SolvedBlock, ...]:

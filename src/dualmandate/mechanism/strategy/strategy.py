@@ -31,7 +31,7 @@ from dualmandate.mechanism.strategy.marginal_rows import MARGINALS_FROM, FoundMa
 from dualmandate.mechanism.strategy.marginals import best_marginals, best_wide_marginals
 from dualmandate.mechanism.strategy.p_identity import p_identity_measurement, search_p_identity
 from dualmandate.mechanism.strategy.nest_search import best_nest, known_bound
-from dualmandate.mechanism.strategy.nested_rows import IntegerNest
+from dualmandate.mechanism.strategy.nested_rows import IntegerNest, long_place
 from dualmandate.mechanism.strategy.partition_search import LARGEST_BASE, best_partitions, fits, groups_asked
 from dualmandate.mechanism.strategy.partitions import GroupStack
 from dualmandate.mechanism.strategy.workload_blocks import (
@@ -254,11 +254,18 @@ def _by_marginals(part: WorkloadBlock, noise: NoiseName, starts: int | None) -> 
 
 
 def _is_long(part: WorkloadBlock) -> bool:
-    """Whether a part is one attribute with too many levels, in sums that overlap, for them to be told apart densely."""
-    if len(part.axes) > 1 or part.possible is not None or part.orbit_count <= LARGEST_DENSE_STRATEGY:
+    """Whether a part is one attribute with too many levels, in sums that overlap, for them to be told apart densely.
+
+    Other attributes may be there, where they are only summed over.
+    """
+    place = long_place(part)
+    levels = part.merged_shape[place]
+    if part.merged_size > levels or part.possible is not None or part.orbit_count <= LARGEST_DENSE_STRATEGY:
+        return False
+    if any(not isinstance(f, Total) for each in part.tables.values() for at, f in enumerate(each) if at != place):
         return False
     only_total = all(isinstance(factor, Total) for factors in part.public for factor in factors)
-    overlapping = any(int(factor.counts.max()) > 1 for [factor] in part.tables.values())
+    overlapping = any(int(factors[place].counts.max()) > 1 for factors in part.tables.values())
     return only_total and overlapping and part.query_count > LONG_FROM
 
 
