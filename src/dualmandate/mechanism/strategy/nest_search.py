@@ -118,11 +118,14 @@ class _Size:
         return float((share / float(self.largest)) ** (1.0 / power))
 
 
-def best_nest(part: WorkloadBlock, norm: Norm, dense: Dense) -> tuple[IntegerNest, float]:
-    """The nest that errs least of those that are tried, and its error for one record added or removed."""
+def best_nest(part: WorkloadBlock, norm: Norm, dense: Dense, *, top: int = LARGEST_TOP) -> tuple[IntegerNest, float]:
+    """The nest that errs least of those that are tried, and its error for one record added or removed.
+
+    The whole axis has at most about `top` parts.
+    """
     part, asked, power = part.cell_by_cell(), Asked.of(part), 2 if norm == "l2" else 1
     found = []
-    for sizes in _sizes(part.merged_size, norm, dense):
+    for sizes in _sizes(part.merged_size, norm, dense, top):
         weighed = [_Size.of(each, power) for each in sizes]
         shares, error = _best_shares(weighed, asked, power, public=bool(part.public))
         found.append((error, [(each, share) for each, share in zip(weighed, shares, strict=True)]))
@@ -138,9 +141,9 @@ def _dyadic(number: float) -> Fraction:
     return Fraction(max(round(math.ldexp(number, SHARE_BITS)), 1), 1 << SHARE_BITS)
 
 
-def _sizes(cells: int, norm: Norm, dense: Dense) -> Iterator[list[BlockRows]]:
+def _sizes(cells: int, norm: Norm, dense: Dense, most: int) -> Iterator[list[BlockRows]]:
     """Rows of each size of block, from the smallest on: for the whole axis those of prefix sums, or of all ranges."""
-    rest = -(-cells // LARGEST_TOP)
+    rest = -(-cells // most)
     few = max(1, math.ceil(math.log(rest) / math.log(LARGEST_BLOCK[norm]))) if rest > 1 else 0
     parts = list[int]()
     for left in range(few, 0, -1):
@@ -182,7 +185,7 @@ def _best_shares(sizes: Sequence[_Size], asked: Asked, power: int, *, public: bo
     start = np.zeros(len(sizes))
     if len(sizes) == 1:
         return [1.0], math.exp(error(start))
-    found = minimize(error, start, method="Nelder-Mead", options={"fatol": _TOLERANCE, "xatol": 1e-3, "maxfev": 400})
+    found = minimize(error, start, method="Nelder-Mead", options={"fatol": _TOLERANCE, "xatol": 1e-3, "maxfev": 60})
     return shares(found.x).tolist(), math.exp(float(found.fun))
 
 

@@ -30,6 +30,8 @@ from dualmandate.workload import AllRange, Factor, Identity, Prefix
 from dualmandate.workload.factor import Numbers
 from dualmandate.workload.sensitivity import Norm
 
+CLOSE = 1e-9  # of the largest: changes this near to it, in floats, are compared exactly
+MOST_LEADERS = 2**14  # pairs of parts that are compared exactly
 CHUNK = 2**22  # numbers that are held at once
 MOST_RANGES = 2**14  # sums of an axis, other than prefix sums and levels, whose errors are worked out one by one
 
@@ -64,15 +66,15 @@ class BlockRows:
         sums = (np.abs(numbers) ** power).sum(axis=0)
         return [Fraction(int(each), 1 << power * exponent) for each in sums]
 
-    def differences(self, power: int) -> list[list[Fraction]]:
-        """Σ_r (w_r·|a_r − a'_r|)^power for each two parts, exactly."""
+    def differences(self, power: int) -> Floats:
+        """Σ_r (w_r·|a_r − a'_r|)^power for each two parts, in floats."""
+        rows = self.weighted
+        return np.stack([(np.abs(rows - rows[:, [part]]) ** power).sum(axis=0) for part in range(self.parts)])
+
+    def difference(self, one: int, other: int, power: int) -> Fraction:
+        """The same of two parts, exactly."""
         numbers, exponent = self._lifted
-        unit = 1 << power * exponent
-        found = []
-        for part in range(self.parts):
-            sums = (np.abs(numbers - numbers[:, [part]]) ** power).sum(axis=0)
-            found.append([Fraction(int(each), unit) for each in sums])
-        return found
+        return Fraction(int((np.abs(numbers[:, one] - numbers[:, other]) ** power).sum()), 1 << power * exponent)
 
     def times(self, share: Fraction) -> BlockRows:
         """The same rows with every weight multiplied."""
@@ -199,16 +201,23 @@ class IntegerNest:
         Two cells are parted by the rows of the least block that holds both, and by all rows of its parts that hold one
         of them. With `same`, one label a cell, it is an upper bound for cells of one label.
         """
-        columns, found = self._columns(power), Fraction(0)
+        columns, found, exact = self._columns(power), Fraction(0), same is None
         for size, each in enumerate(self.sizes):
             cells = min(self.cells, self.lengths[size + 1])
             length = self.lengths[size]
             held = [min(length, cells - part * length) for part in range(each.parts) if part * length < cells]
             own = [self._largest_below(count, size, columns) for count in held]
-            apart = each.differences(power)
-            pairs = ((one, other) for one in range(len(held)) for other in range(one))
-            found = max([found, *(apart[one][other] + own[one] + own[other] for one, other in pairs)])
-        return found, same is None
+            if len(held) < 2:
+                continue
+            below = np.array([float(largest) for largest in own])
+            rough = np.tril(each.differences(power)[: len(held), : len(held)] + below[:, None] + below, -1)
+            leaders = np.argwhere(rough >= float(rough.max()) * (1 - CLOSE)).tolist()
+            if len(leaders) > MOST_LEADERS:
+                found, exact = max(found, Fraction(float(rough.max()) * (1 + CLOSE))), False
+                continue
+            sums = (each.difference(one, other, power) + own[one] + own[other] for one, other in leaders if one > other)
+            found = max([found, *sums])
+        return found, exact
 
     def count(self, counts: Numbers) -> Numbers:
         """a·x for whole histograms over cells, shape (k, cells); shape (k, rows), exact."""

@@ -279,7 +279,8 @@ def _nested(part: WorkloadBlock, norm: Norm) -> GaussianOptimum:
         return rows if isinstance(rows, IntegerRows) else None
 
     nest, error = best_nest(part, norm, dense)
-    return GaussianOptimum(nest, error, min(known_bound(part), error))
+    lower = known_bound(part)
+    return GaussianOptimum(nest, error, lower if part.public else min(lower, error))
 
 
 def _gaussian(part: WorkloadBlock, domain: Domain, protection: Protection, *, arrays: Arrays) -> GaussianOptimum:
