@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -206,7 +207,7 @@ class Tabulation:
                     instead="name each attribute once, by itself or by one of its groupings",
                 )
             by[axis] = grouping
-        added = self._added(domain, by, {*inside, *scales})
+        added = self._added(domain, {*inside, *scales})
         factors = tuple(
             added.get(axis) or _factor(domain, axis, by, inside.get(axis), scales.get(axis))
             for axis in range(len(domain.shape))
@@ -221,7 +222,7 @@ class Tabulation:
         found = tuple(factor for factor in factors if factor is not None)
         return Table(self.name, found, Fraction(1, denominator), tuple(by), grid, self)
 
-    def _added(self, domain: Domain, by: Mapping[int, Grouping | None], others: Set[int]) -> dict[int, Factor]:
+    def _added(self, domain: Domain, others: AbstractSet[int]) -> dict[int, Factor]:
         """The query matrices of the attributes whose levels are added up in order."""
         found: dict[int, Factor] = {}
         for name, sums in self.sums:

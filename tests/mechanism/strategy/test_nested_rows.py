@@ -140,7 +140,8 @@ def test_a_long_axis_is_planned_and_its_strategy_is_read_back(protection: Protec
     workload = prefix(2_100)
     found = optimize_strategy(workload, "gaussian", protection=protection)
     assert isinstance(found.exact.parts[0], IntegerNest)
-    assert found.lower_bound <= found.error_coefficient <= 1.3 * found.lower_bound
+    # Beside a public number of records the bound leaves one direction out altogether.
+    assert found.lower_bound <= found.error_coefficient <= (1.7 if protection is MOVED else 1.2) * found.lower_bound
     read = strategy_from(strategy_document(found.exact), workload, protection)
     counts = np.arange(2_100) % 7
     measured = found.exact.count(counts)

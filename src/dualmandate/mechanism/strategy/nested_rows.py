@@ -411,4 +411,3 @@ def solved_blocks(rows: Sequence[Floats]) -> tuple[SolvedBlock, ...]:
         found.append(SolvedBlock.of(each, below))
         below = found[-1].total
     return tuple(found)
-

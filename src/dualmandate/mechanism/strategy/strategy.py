@@ -29,9 +29,9 @@ from dualmandate.mechanism.strategy.exact import ExactStrategy
 from dualmandate.mechanism.strategy.integer_rows import IntegerRows, OptimalRows, Residuals
 from dualmandate.mechanism.strategy.marginal_rows import MARGINALS_FROM, FoundMarginals, least_variance
 from dualmandate.mechanism.strategy.marginals import best_marginals, best_wide_marginals
-from dualmandate.mechanism.strategy.p_identity import p_identity_measurement, search_p_identity
 from dualmandate.mechanism.strategy.nest_search import best_nest, known_bound
 from dualmandate.mechanism.strategy.nested_rows import IntegerNest, long_place
+from dualmandate.mechanism.strategy.p_identity import p_identity_measurement, search_p_identity
 from dualmandate.mechanism.strategy.partition_search import LARGEST_BASE, best_partitions, fits, groups_asked
 from dualmandate.mechanism.strategy.partitions import GroupStack
 from dualmandate.mechanism.strategy.workload_blocks import (
@@ -283,7 +283,7 @@ def _is_long(part: WorkloadBlock) -> bool:
 
 
 def _nested(part: WorkloadBlock, norm: Norm) -> GaussianOptimum:
-    """Blocks of an axis of very many levels, those of each size measured alike; and what is known of the least error."""
+    """Blocks of an axis of very many levels, those of one size measured alike; and what is known of the least error."""
 
     def dense(workload: Workload) -> IntegerRows | None:
         [alone] = parts_of(workload)
