@@ -241,6 +241,11 @@ def _wide(workload: Workload, values: Mapping[str, Fraction], protection: Protec
     return part if part.is_symmetric else None
 
 
+def are_marginals(workload: Workload, protection: Protection) -> bool:
+    """Whether a strategy for a workload measures marginals alone, without the cells of its domain."""
+    return _wide(workload, worth_of(workload, None), protection) is not None
+
+
 def _by_marginals(part: WorkloadBlock, noise: NoiseName, starts: int | None) -> tuple[FoundMarginals, float, float]:
     """Marginals alone, their error and its bound: for Gaussian noise the optimum, for pure ε the best weights found."""
     measured, lower = least_variance(part)

@@ -118,12 +118,46 @@ MOST_STRATA = 64  # At most this many groupings are closed under what holds two 
 
 
 @dataclass(frozen=True, eq=False)
+class Orthogonal:
+    """Orthogonal groupings of the cells that can occur, all that hold two of them too, and their strata."""
+
+    chain: PartitionChain
+    groupings: tuple[Integers, ...] = field(repr=False)
+    possible: Booleans = field(repr=False)  # which cells can occur
+    ranks: tuple[int, ...]
+
+    @classmethod
+    def of(cls, chain: PartitionChain, crossings: Sequence[CrossingMeasurement]) -> Orthogonal | None:
+        """Those of a chain and of the tables that cross it; None where they are not orthogonal."""
+        possible = chain.possible[-1]
+        asked = [renumbered(chain.ancestors(k)[possible]) for k in range(chain.last + 1)]
+        asked += [renumbered(crossing.groups[possible]) for crossing in crossings]
+        whole = all(crossing.in_place and np.all(crossing.groups[possible] >= 0) for crossing in crossings)
+        groupings = _closed(asked) if whole else None
+        return None if groupings is None else cls(chain, tuple(groupings), possible, tuple(_ranks(groupings)))
+
+    def sizes(self, labels: Integers) -> Floats:
+        """What a grouping with a variance of 1 weighs in each stratum: the cells of a part, where it sees it, or 0."""
+        own = renumbered(labels[self.possible])
+        return np.array([own.size / (int(own.max()) + 1) if lies_within(own, each) else 0.0 for each in self.groupings])
+
+    def variances(self, tree: Tree, precision: Floats) -> tuple[tuple[Floats, ...], tuple[Floats, ...]]:
+        """Of each level the variances of strata, shape (nodes, strata), in the end and from what is at and below.
+
+        `precision` is what a node's own tables weigh in them; shape (levels, strata).
+        """
+        with np.errstate(divide="ignore"):
+            weights = Weights(self.chain, (), (), (), (1 / precision,))
+        upward: Levels = upward_variances(tree, weights)[0]
+        final = final_variances(tree, upward, upward[0])
+        return tuple(each[0] for each in final), tuple(each[0] for each in upward)
+
+
+@dataclass(frozen=True, eq=False)
 class Strata:
     """Variances of the strata of each node, and the groupings that they belong to."""
 
-    groupings: tuple[Integers, ...] = field(repr=False)  # of the cells that can occur, closed under what holds both
-    possible: Booleans = field(repr=False)  # which cells can occur
-    ranks: tuple[int, ...]
+    orthogonal: Orthogonal
     variances: tuple[Floats, ...] = field(repr=False)  # t of [l], shape (nodes, strata)
     upward: tuple[Floats, ...] = field(repr=False)  # the same from what is at and below each node
 
@@ -141,27 +175,28 @@ class Strata:
 
         `alone` gives the variances of the nest without the numbers of the crossing tables.
         """
-        possible = chain.possible[-1]
-        asked = [renumbered(chain.ancestors(k)[possible]) for k in range(chain.last + 1)]
-        asked += [renumbered(crossing.groups[possible]) for crossing in crossings]
-        whole = all(crossing.in_place and np.all(crossing.groups[possible] >= 0) for crossing in crossings)
-        groupings = _closed(asked) if whole else None
-        if groupings is None:
+        orthogonal = Orthogonal.of(chain, crossings)
+        if orthogonal is None:
             return None
-        ranks = _ranks(groupings)
-        measured = [(level, asked[k], variance) for (level, k), variance in variances.items()]
-        pairs = zip(crossings, asked[chain.last + 1 :], strict=True)
-        own = [(each.level, labels, each.variance) for each, labels in pairs]
-        precision = np.zeros((tree.last + 1, len(groupings)))
+        measured = [(level, chain.ancestors(k), variance) for (level, k), variance in variances.items()]
+        own = [(each.level, each.groups, each.variance) for each in crossings]
+        precision = np.zeros((tree.last + 1, len(orthogonal.groupings)))
         for level, labels, variance in measured if alone else (*measured, *own):
-            weight = np.inf if variance == 0 else labels.size / (int(labels.max()) + 1) / variance
-            precision[level] += [weight if lies_within(labels, each) else 0.0 for each in groupings]
-        with np.errstate(divide="ignore"):
-            weights = Weights(chain, (), (), (), (1 / precision,))
-        upward: Levels = upward_variances(tree, weights)[0]
-        found = final_variances(tree, upward, upward[0])
-        each_level = tuple(each[0] for each in found), tuple(each[0] for each in upward)
-        return cls(tuple(groupings), possible, tuple(ranks), *each_level)
+            sizes = orthogonal.sizes(labels)
+            precision[level] += np.where(sizes > 0, np.inf, 0.0) if variance == 0 else sizes / variance
+        return cls(orthogonal, *orthogonal.variances(tree, precision))
+
+    @property
+    def groupings(self) -> tuple[Integers, ...]:
+        return self.orthogonal.groupings
+
+    @property
+    def possible(self) -> Booleans:
+        return self.orthogonal.possible
+
+    @property
+    def ranks(self) -> tuple[int, ...]:
+        return self.orthogonal.ranks
 
     def standard_errors(self, level: int, labels: Integers, nodes: range | None = None) -> Floats:
         """Standard errors of a grouping's parts, given its part of each cell; shape (nodes, parts)."""
