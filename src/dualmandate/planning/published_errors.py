@@ -29,9 +29,9 @@ from dualmandate.frontier.numerics import derivative, second_derivative
 from dualmandate.mechanism import Measurement
 from dualmandate.population import PrivacyLoss, Protection
 from dualmandate.population.arrays import Floats
-from dualmandate.publication.consistency.crossing import Orthogonal
 from dualmandate.publication.consistency.estimates import Weights, final_variances, table_variances, upward_variances
 from dualmandate.publication.consistency.partitions import Tree
+from dualmandate.publication.consistency.strata import Orthogonal
 from dualmandate.publication.intervals import outward
 from dualmandate.publication.nested_tables import NestedTables, NestWeights, nest_together, table_noises
 from dualmandate.publication.number_errors import NumberErrors
@@ -118,7 +118,7 @@ class CrossedStrata:
         precision = np.zeros((self.tree.last + 1, self.sizes.shape[1]))
         for level, weight, sizes in zip(self.levels, weights.tolist(), self.sizes, strict=True):
             precision[level] += np.where(sizes > 0, weight * np.maximum(sizes, 1.0), 0.0)
-        final, _ = self.orthogonal.variances(self.tree, precision)
+        final, *_ = self.orthogonal.variances(self.tree, precision)
         ranks, cells = np.array(self.orthogonal.ranks), int(self.orthogonal.possible.sum())
         found = [np.empty(0)] * len(measured)
         for number, level, sizes in zip(self.numbers, self.levels, self.sizes, strict=True):

@@ -44,7 +44,7 @@ from dualmandate.population.shown import one_line
 from dualmandate.population.wording import number
 from dualmandate.program.program import MOST_MEASURED
 from dualmandate.program.schema import BEST, MechanismTable
-from dualmandate.publication.nested_tables import LARGEST_FITTED
+from dualmandate.publication.nested_tables import LARGEST_FITTED, LARGEST_FITTED_FIRST
 from dualmandate.publication.release_spec import ALL_TABLES, check_size
 from dualmandate.workload import Total, Workload
 
@@ -65,7 +65,6 @@ NAMED_AFTER_PEOPLE = ("laplace", "gaussian")
 ROUNDED_UP = 1e-4  # relative, of the loss that makes a table fit for use, so that rounding a share leaves it fit
 SHARE_DIGITS = 7  # decimal digits, after the first of the whole loss, to which a share of it is rounded down
 MOST_APART = 12  # Of more tables, a strategy for each apart is looked for only where as few have queries that overlap.
-LARGEST_SEARCHED = 2**18  # At most so many cells are searched for a strategy where tables nest: it takes minutes.
 MOST_SPLIT = 512  # Of more groups, a measurement for each is not looked for where nobody asked for it.
 WORTHWHILE = 1e-3  # share of what errors cost that a strategy must save to be measured instead of the tables
 Kind = tuple[str, str, str]  # of technology: noise, what is measured, and what shares a measurement
@@ -206,7 +205,7 @@ class TechnologyBuilder:
         domain = self.workload.domain
         if domain.size > LARGEST_FITTED:
             return are_marginals(self.workload, self.protection)
-        return domain.size <= LARGEST_SEARCHED or not (self._is_counted_in_rho and self._nests)
+        return domain.size <= LARGEST_FITTED_FIRST or not (self._is_counted_in_rho and self._nests)
 
     @property
     def _is_counted_in_rho(self) -> bool:
