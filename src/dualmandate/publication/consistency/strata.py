@@ -118,8 +118,16 @@ class Orthogonal:
 
     def sizes(self, labels: Integers) -> Floats:
         """What a grouping with a variance of 1 weighs in each stratum: the cells of a part, where it sees it, or 0."""
-        own = renumbered(labels[self.possible])
-        return np.array([own.size / (int(own.max()) + 1) if lies_within(own, each) else 0.0 for each in self.groupings])
+        key = labels.tobytes()
+        if key not in self._known_sizes:
+            own = renumbered(labels[self.possible])
+            size = own.size / (int(own.max()) + 1)
+            self._known_sizes[key] = np.array([size if lies_within(own, each) else 0.0 for each in self.groupings])
+        return self._known_sizes[key]
+
+    @cached_property
+    def _known_sizes(self) -> dict[bytes, Floats]:
+        return {}
 
     def variances(self, tree: Tree, precision: Floats) -> tuple[tuple[Floats, ...], ...]:
         """Of each level the variances of strata, in the end and from what is at and below, and the weight of its own.
