@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas
 import pyarrow
 import pytest
 from pyarrow import parquet
@@ -173,6 +174,37 @@ def test_parquet_a_database_and_statistical_files(command: Command, tmp_path: Pa
         assert attributes["region"].levels == ("a", "b"), name
         assert list(attributes["age"].edges or ()) == list(range(0, 91, 10)), name
         assert attributes["rate"].upper == 50, name
+
+
+@pytest.mark.parametrize("ending", ["sav", "dta"])
+def test_labels_of_values_are_drafted(ending: str, command: Command, tmp_path: Path) -> None:
+    """A label stands beside its code; one that another level has, with its code; without one, the code stands alone."""
+    import pyreadstat
+
+    sexes, jobs = {1: "men", 2: "women"}, {code: f"job {code // 2}" for code in range(1, 41)}
+    draw = np.random.default_rng(5)
+    frame = pandas.DataFrame(
+        {
+            "sex": draw.integers(1, 3, 900),
+            "job": draw.integers(1, 41, 900),  # as many as are numbers where nothing names them
+            "age": np.where(draw.integers(0, 9, 900) > 0, draw.integers(0, 90, 900), 999),
+            "area": draw.integers(1, 4, 900),
+        }
+    ).astype(float)
+    write = pyreadstat.write_sav if ending == "sav" else pyreadstat.write_dta
+    labels = {"sex": sexes, "job": jobs, "age": {999: "refused"}, "area": {1: "2", 2: "north"}}
+    write(frame, str(tmp_path / f"people.{ending}"), variable_value_labels=labels)
+    outcome = command("init", "drafted", "--from", f"people.{ending}", "--yes", "--by", "sex", "--by", "job")
+    assert outcome.status == 0, outcome.err
+    program = read_program(tmp_path / "drafted" / "program.toml")
+    shown = {each.name: dict(each.level_labels.get("", {})) for each in program.domain.attributes}
+    assert shown["sex"] == {"1": "men", "2": "women"}
+    assert shown["job"]["1"] == "job 0"
+    assert shown["job"]["7"] == "job 3 (7)"
+    assert len(shown["job"]) == 40
+    assert shown["area"] == {"1": "2 (1)", "2": "north", "3": "3"}
+    assert program.file.population.attributes["age"].edges is not None
+    assert "attributes.sex" in program.file.population.seen_in_the_data
 
 
 def test_codes_with_zeros_before_them_and_codes_among_numbers(command: Command, tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ FINE = "many codes with few records each, which noise would hide, or which name 
 LEFT_OUT = "dropping_is_public = true  # of records without an identifier: whether one has it is not protected"
 HEAD = (
     "# The head of its dossier, where you state them; the date in quotes, as 2026-11-19:",
-    *(f'# {key:<7}= "…"' for key in ("title", "agency", "author", "version", "date")),
+    *(f'# {key:<7} = "…"' for key in ("title", "agency", "author", "version", "date")),
 )
 MOST_TOLD = 5  # So many columns without room are told one by one.
 
@@ -552,9 +552,13 @@ def _described(column: ColumnDraft, file: str) -> tuple[str, str | None]:
             rules.append('outside = "missing"')
         if len(column.levels) > MOST_INLINE:
             made = [f"codes = {toml_text(file)}"]
-            codes = "code\n" + "".join(f"{_csv(level)}\n" for level in column.levels)
+            lines = zip(column.levels, column.labels, strict=True) if column.labels else zip(column.levels)
+            head = "code,label" if column.labels else "code"
+            codes = "".join(f"{line}\n" for line in (head, *(",".join(map(_csv, each)) for each in lines)))
         else:
             made = [f"levels = [{', '.join(map(toml_text, column.levels))}]"]
+            if column.labels:
+                made.append(f"labels = [{', '.join(map(toml_text, column.labels))}]")
     elif column.form == "bins":
         made = [f"edges = [{', '.join(map(str, column.edges))}]"]
         rules.append(f"outside = {toml_text('missing' if column.beyond_is_missing else 'clamp')}")

@@ -72,6 +72,12 @@ class ProgramFile:
         return self.file.program.name
 
     @property
+    def expected_records(self) -> float:
+        """At most so many records are counted of as many units as the population has."""
+        population = self.file.population
+        return float(population.population_size.value) * population.most_records_per_unit
+
+    @property
     def table_units(self) -> dict[str, str]:
         """What each table counts: its stated unit, or the protected one."""
         return {table.name: table.unit or self.units.singular for table in self.file.workload}

@@ -1260,6 +1260,9 @@ class PublicationTable(KeyTable):
     """Further forms of the tables: "csv", and for agencies "sdmx-csv" and "sdmx-ml", each beside its structure."""
     agency: Text | None = None
     """The agency that SDMX names as the maintainer of its structures."""
+    synthetic_records: bool = False
+    """Whether the records of nobody from which the tables in whole numbers are counted are written as a file of their
+    own, one row a record. They rest on published numbers alone."""
     engine: Literal["local", "spark"] = "local"
     """Where records are tabulated, noise is drawn and tables are made consistent: here, or by the workers of a Spark
     cluster as far as the tables allow it; the numbers are the same."""

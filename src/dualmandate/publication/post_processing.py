@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -41,6 +42,12 @@ from dualmandate.publication.nested_tables import (
     table_noises,
 )
 from dualmandate.publication.release_spec import Group, ReleaseSpec, known_histogram
+from dualmandate.publication.synthetic_records import (
+    SyntheticRecords,
+    records_of_histogram,
+    records_of_levels,
+    records_of_table,
+)
 from dualmandate.publication.writing import NoisyRows, PublishedTable
 from dualmandate.workload import Identity, Table, Total, Workload
 
@@ -115,6 +122,7 @@ class PostProcessed:
     together: bool = False
     effects: tuple[ConsistencyEffect, ...] = ()
     reaches: Mapping[str, Reaches] = field(default_factory=dict, repr=False)
+    records: Callable[[], SyntheticRecords | None] = field(default=lambda: None, repr=False)  # if tables count such
 
 
 def post_process(order: ReleaseSpec, *, measured: Sequence[NoisyRows], totals: Integers | None) -> PostProcessed:
@@ -135,7 +143,9 @@ def post_process(order: ReleaseSpec, *, measured: Sequence[NoisyRows], totals: I
         return PostProcessed(tables, NOT_FOUND.format(why=refusal.why))
     histogram, words = fitted.counts, FITTED if fitted.finished else UNFINISHED
     seen = _fit_effects(order, tables, fitted)
-    return PostProcessed(_tables_of(order, tables, histogram), words, effects=seen.effects, reaches=seen.reaches)
+    made = _tables_of(order, tables, histogram)
+    records = partial(records_of_histogram, order.domain, order.tables, histogram)
+    return PostProcessed(made, words, effects=seen.effects, reaches=seen.reaches, records=records)
 
 
 def _of_records(order: ReleaseSpec, tables: list[PublishedTable], measured: Sequence[NoisyRows]) -> PostProcessed:
@@ -160,7 +170,7 @@ def _of_records(order: ReleaseSpec, tables: list[PublishedTable], measured: Sequ
     for table, asked, places in zip(tables, order.tables, fit.places, strict=True):
         answers = fit.strategy.asked(asked, fit.strategy.queries(asked).axes, _within(fit, asked, found, places))
         made.append(replace(table, values=_whole(float(asked.weight) * answers.reshape(-1), asked)))
-    return PostProcessed(made, words)
+    return PostProcessed(made, words, records=partial(records_of_levels, order.domain, order.tables, found))
 
 
 def _within(fit: MarginalFit, asked: Table, found: FittedRecords, places: Places) -> Floats:
@@ -231,6 +241,13 @@ class ConsistentNest:
         """One table of the order."""
         number = next(i for i, each in enumerate(self.order.tables) if each.name == name)
         return self._table(number, self.nest.allowed[number])
+
+    def records(self) -> SyntheticRecords | None:
+        """Those that its finest table counts; none where no table shows every group of every area."""
+        last = self.nest.tree.last, self.nest.chain.last
+        places = self.nest.places[: len(self.nest.inside)]
+        finest = next((place.table.name for place in places if place.pair == last), None)
+        return None if finest is None else records_of_table(self.table(finest))
 
     def _table(self, number: int, allowed: Booleans | None) -> PublishedTable:
         if number in self.nest.outside:
@@ -341,7 +358,8 @@ def _nested(
     if nest.is_complete:
         assert settled.counts is not None
         seen = nest_effects(order, nest, settled.counts[-1])
-        return PostProcessed(settled.tables, NESTED, together=True, effects=seen.effects, reaches=seen.reaches)
+        found = PostProcessed(settled.tables, NESTED, together=True, effects=seen.effects, reaches=seen.reaches)
+        return replace(found, records=settled.records)
     names = ", ".join(f"'{each.table.name}'" for each in nest.across)
     words = CROSSED.format(
         most="Most tables" if names else "The tables",
@@ -352,10 +370,11 @@ def _nested(
         bound=BOUND if nest.capacities is not None else "",
     )
     if too_long(order):
-        return PostProcessed(settled.tables, words, together=True)
+        return PostProcessed(settled.tables, words, together=True, records=settled.records)
     tables = list(settled.tables)
     seen = _crossed_effects(order, nest, tables, totals)
-    return PostProcessed(tables, words, together=True, effects=seen.effects, reaches=seen.reaches)
+    found = PostProcessed(tables, words, together=True, effects=seen.effects, reaches=seen.reaches)
+    return replace(found, records=settled.records)
 
 
 def estimated_tables(

@@ -21,6 +21,7 @@ from dualmandate.ledger.books import STEPS, RecordState
 from dualmandate.ledger.chain import RELEASE_FILE, found_head
 from dualmandate.ledger.durable import make_folders, sync_folder
 from dualmandate.population import Confidential
+from dualmandate.publication.costs import check_affordable
 from dualmandate.publication.measuring import exact_totals, fingerprint, measure, tabulation_key
 from dualmandate.publication.release_folder import Standing, is_complete, write_measurements, write_release
 from dualmandate.publication.release_spec import ReleaseSpec
@@ -137,6 +138,7 @@ def _check(order: ReleaseSpec, source: Source, ledger: Ledger, out: Path) -> Non
         raise CannotWrite(
             f"'{out}' cannot be written", why="you may not write there", instead="name a folder you may write to"
         )
+    check_affordable(order, out)
     heed_all(ledger, source, [out])
 
 

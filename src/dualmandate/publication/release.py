@@ -32,7 +32,7 @@ from dualmandate.mechanism import Measurement, Noise, Rows, StrategyRows
 from dualmandate.mechanism.changes import Change, Measured, largest_changes
 from dualmandate.mechanism.technologies import noise_named
 from dualmandate.population import PrivacyLoss, PrivacyMeasure, Protection, plural
-from dualmandate.population.arguments import checked_call, unexpected
+from dualmandate.population.arguments import checked_class, unexpected
 from dualmandate.population.arrays import Floats, Integers
 from dualmandate.population.loss import epsilon_at
 from dualmandate.population.rational import Written, written_probability
@@ -81,6 +81,7 @@ LARGE = 2**22  # Files of more bytes are compared with their digests when they a
 MOST_INTERVALS = 2**10  # A ratio with at most so many numbers is published with all of its intervals.
 
 
+@checked_class
 @dataclass(frozen=True, eq=False)
 class Release:
     """What was published: `facts` is release.json, `measurement` says how a group of tables was measured.
@@ -192,6 +193,22 @@ class Release:
         files = self._entry("ratios" if name in self.ratios else "tables", name)
         return [self._checked(files[kind]) for kind in ("parquet", "estimates") if files.get(kind) is not None]
 
+    def records(self) -> pa.Table:
+        """The synthetic records that the tables in whole numbers are counted from, one row a record.
+
+        Refused where the release has no such file: `synthetic_records = true` in its program asks for one.
+        """
+        from pyarrow import parquet
+
+        said = self.facts.get("synthetic_records", {"none": "its program did not ask for such a file"})
+        if "parquet" not in said:
+            raise InvalidRequest(
+                "no synthetic records",
+                why=f"{said['none']}",
+                instead="publish a program with synthetic_records = true in [publication]",
+            )
+        return parquet.read_table(self._checked(said["parquet"])).replace_schema_metadata(None)
+
     def check(self) -> None:
         """Compare every file with its digest, large ones too; refused where one is missing or was changed."""
         for name in self.facts["files"]:
@@ -209,12 +226,10 @@ class Release:
     def _compared(self) -> set[str]:
         return set()
 
-    @checked_call
     def measurements(self, group: str) -> NoisyRows:
         """The measured numbers of a group, with the exact noise of each."""
         return read_measurements(self._checked(self._entry("groups", group)["measurements"]))
 
-    @checked_call
     def estimate(self, table: str, where: Mapping[str, Levels] | None = None, /, **labels: Levels) -> float:
         """The unbiased estimate of a number, or of a sum of numbers of a table; of a ratio, that of two such sums."""
         if table in self.ratios:
@@ -222,7 +237,6 @@ class Release:
             return numerator / denominator if denominator else math.nan
         return float(self.published(table).estimates[self._cells(table, _asked(where, labels))].sum())
 
-    @checked_call
     def interval(
         self,
         table: str,
@@ -270,7 +284,6 @@ class Release:
         simulated = interval_of(estimate, weights, _kinds(errors.rows), errors.noises, probability=probability)
         return replace(simulated, standard_error=spread_of(draws))
 
-    @checked_call
     def intervals(self, table: str, by: Sequence[str] | None = None, *, probability: Probability = 0.95) -> pa.Table:
         """Every number of a table with its standard error and its interval, as an Arrow table with one row a number.
 
@@ -327,7 +340,6 @@ class Release:
         (halves,), words = errors.halves(spreads, sums, [float(1 - nominal)])
         return estimates, spreads, (estimates - halves, estimates + halves), words
 
-    @checked_call
     def simultaneous(self, table: str, probability: Probability = 0.95) -> SimultaneousIntervals:
         """Intervals for all numbers of a table that hold together with at least this probability."""
         return replace(self._simultaneous(table, probability), covers=self._covers(table))
@@ -438,7 +450,6 @@ class Release:
         weights = rows.weights(table, cells)
         return expected_number_interval(estimate, weights, _kinds(rows), noises, probability=probability)
 
-    @checked_call
     def privacy(self, failure_probability: Written) -> ReleasePrivacy:
         """What this release alone loses, as (ε, δ): by the tight conversion, and by its exact noise where it is known.
 
@@ -647,6 +658,8 @@ def read_facts(folder: Path) -> dict[str, Any]:
 
 def _used(facts: Mapping[str, Any]) -> Iterator[str]:
     yield from ([facts["program_file"]] if "program_file" in facts else [])
+    records = facts.get("synthetic_records", {})
+    yield from (records[form] for form in ("parquet", "csv") if form in records)
     for group in facts["groups"]:
         yield from (group[key] for key in ("measurements", "strategy") if group.get(key) is not None)
     for table in (*facts["tables"], *facts.get("ratios", ())):
@@ -721,6 +734,7 @@ IF_ANY = {  # what releases of some versions or programs say
     "signatures": {"approvals": [PERSON], "publication": PERSON},
     "ratios": [{"name": str}],
     "program_file": str,
+    "synthetic_records": dict,
     "estimated_together": bool,
 }
 

@@ -35,6 +35,7 @@ from dualmandate.publication.nested_tables import NestWeights, nest_together
 from dualmandate.publication.release import Release
 from dualmandate.publication.release_spec import Group, ReleaseSpec
 from dualmandate.publication.spreadsheet import MOST_NUMBERS, Xlsx
+from dualmandate.publication.synthetic_records import FOLDER, NONE_FITTED, SyntheticRecords
 from dualmandate.publication.table_intervals import MOST_NUMBERS as MOST_WITH_INTERVALS
 from dualmandate.publication.table_intervals import IntervalWords, TableIntervals
 from dualmandate.publication.writing import (
@@ -121,6 +122,8 @@ def write_release(
     for table in facts["tables"]:
         table["intervals"] = asdict(files.words[table["name"]])
     facts |= {"estimated_together": made.together, "consistency": made.words}
+    if order.synthetic_records:
+        facts["synthetic_records"] = files.write_records(made.records())
     facts["consistency_effects"] = [asdict(effect) for effect in made.effects]
     ratios = _write_ratios(files, facts)
     if ratios:
@@ -214,6 +217,18 @@ class TableFiles:
         language = self.order.facts.get("language", ENGLISH)
         self.described.append(described(sheet, shown, language=language, is_ratio=folder == RATIOS))
         return files
+
+    def write_records(self, records: SyntheticRecords | None) -> dict[str, object]:
+        """The file of records that tables are counted from, in the forms of tables; or why there is none."""
+        if records is None:
+            return {"none": NONE_FITTED}
+        paths = {"parquet": Parquet().write(records, _folder(self.draft, FOLDER) / FOLDER)}
+        if "csv" in self.writers:
+            paths["csv"] = Csv().write(records, _folder(self.draft, FOLDER) / FOLDER)
+        files = {form: found[0].relative_to(self.draft).as_posix() for form, found in paths.items()}
+        language = self.order.facts.get("language", ENGLISH)
+        self.described.append(described(records, files.get("csv", files["parquet"]), language=language))
+        return {"rows": records.rows, "columns": list(records.columns), **files}
 
 
 def _write_tables(

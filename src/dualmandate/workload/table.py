@@ -19,7 +19,7 @@ import numpy as np
 
 from dualmandate.errors import InvalidWorkload
 from dualmandate.population import Domain, Grouping
-from dualmandate.population.arguments import checked_call
+from dualmandate.population.arguments import checked_class
 from dualmandate.population.arrays import Booleans, Integers
 from dualmandate.population.rational import Written, rational_or, written
 from dualmandate.population.shown import one_line
@@ -115,6 +115,7 @@ def _row_labels(factor: Factor, levels: Sequence[str]) -> Iterator[str]:
     return (f"row {row}" for row in range(factor.rows))
 
 
+@checked_class
 @dataclass(frozen=True)
 class Tabulation:
     """Counts (or sums of a numeric attribute) for each combination of `by`, of the records under `where`.
@@ -152,7 +153,6 @@ class Tabulation:
         object.__setattr__(self, "weights", tuple(exact))
 
     @classmethod
-    @checked_call
     def of(
         cls,
         name: str,

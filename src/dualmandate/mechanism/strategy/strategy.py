@@ -40,11 +40,11 @@ from dualmandate.mechanism.strategy.workload_blocks import (
     same_groups,
 )
 from dualmandate.population import Domain, Neighbors, Protection
-from dualmandate.population.arguments import checked_call, expected
+from dualmandate.population.arguments import checked_call, checked_class, expected
 from dualmandate.population.arrays import Floats
 from dualmandate.population.shown import cut_line
 from dualmandate.population.wording import percent
-from dualmandate.workload import Workload
+from dualmandate.workload import Identity, Total, Workload
 from dualmandate.workload.sensitivity import Norm
 
 NoiseName = Literal["laplace", "gaussian"]
@@ -67,6 +67,7 @@ _LAPLACE_BOUND = (
 )
 
 
+@checked_class
 @dataclass(frozen=True, eq=False)
 class Strategy:
     """What is measured for a workload (the paper's A), a product of one strategy a part, and its certificate.
@@ -241,9 +242,16 @@ def _wide(workload: Workload, values: Mapping[str, Fraction], protection: Protec
     return part if part.is_symmetric else None
 
 
-def are_marginals(workload: Workload, protection: Protection) -> bool:
-    """Whether a strategy for a workload measures marginals alone, without the cells of its domain."""
-    return _wide(workload, worth_of(workload, None), protection) is not None
+def measures_marginals(workload: Workload, protection: Protection) -> bool:
+    """Whether the strategy for a workload would be marginals alone, of a domain that is not written out.
+
+    Seen without looking for it.
+    """
+    if protection.neighbors is not Neighbors.ADD_OR_REMOVE or workload.domain.structural_zeros:
+        return False
+    plain = all(isinstance(factor, Identity | Total) for table in workload.tables for factor in table.factors)
+    values = {table.name: Fraction(1) for table in workload.tables}
+    return workload.domain.size > MARGINALS_FROM and (plain or _wide(workload, values, protection) is not None)
 
 
 def _by_marginals(part: WorkloadBlock, noise: NoiseName, starts: int | None) -> tuple[FoundMarginals, float, float]:
