@@ -138,15 +138,9 @@ class ReleaseSpec:
             require_sdmx()
 
     def check_on_cluster(self) -> None:
-        """Refuse what a cluster cannot count, or write."""
+        """Refuse what a cluster cannot write."""
         if self.synthetic_records:
             raise records_from_a_cluster()
-        if self.marginals is not None:
-            raise TooLarge(
-                f"marginals of a domain of {self.domain.size:.3g} cells on a cluster",
-                why="a cluster counts cells, and marginals are counted on one machine",
-                instead="publish on one machine, from a file or a database",
-            )
 
     def _check_names(self) -> None:
         """Each table has a name of its own, also beside what is exact; groups too: their names decide their noise."""
