@@ -142,10 +142,10 @@ class _Work:
     @contextmanager
     def on_cluster(self, words: str) -> Iterator[None]:
         """Tell what the cluster does, and how much of it is done."""
-        from dualmandate.publication.spark.session import running_session, watched
+        from dualmandate.publication.spark.session import watched
 
         self.tell(words)
-        with watched(running_session(), words, self.progress):
+        with watched(words, self.progress):
             yield
 
 
@@ -370,16 +370,16 @@ def _make_on_cluster(work: _Work, entry: ReleaseEntry, draft: Path) -> str:
         with work.on_cluster("measuring on the cluster"):
             if isinstance(division, there.SubtreeDivision):
                 asked = there.measured_on_cluster(division, histogram, secret, mac=mac, folder=draft)
-                found = until.enter_context(asked)
-                measured = Measured(tuple(found.measurements), found.totals, f"{histogram.words}; {division.words}")
+                found, words = until.enter_context(asked), division.words
             else:
-                rows, totals = there.rows_on_cluster(work.order, histogram, secret, mac=mac, folder=draft)
-                measured = Measured(rows, totals, f"{histogram.words}; {there.IN_BLOCKS.format(why=division)}")
+                found = there.rows_on_cluster(work.order, histogram, secret, mac=mac, folder=draft)
+                words = there.IN_BLOCKS.format(why=division)
             # A worker may have died and its part been read again: what was measured is what was bound, or is refused.
             ledger.bind(entry.name, histogram.fingerprint(secret), by=work.by)
         del secret
+        measured = Measured(tuple(found.measurements), found.totals, f"{histogram.words}; {words}")
         _keep_measured(work, entry, draft, measured)
-        if not isinstance(division, there.SubtreeDivision):
+        if not isinstance(found, there.ClusterMeasurements):
             return _finished(work, entry, draft, measured)
         with work.on_cluster(ESTIMATING_THERE), found.post_processed() as made:
             return _written(work, entry, draft, measured, made)

@@ -251,30 +251,32 @@ def divided(order: ReleaseSpec) -> SubtreeDivision | str:
 
 
 @dataclass(frozen=True, eq=False)
-class _Values:
-    """The numbers of each group and the exact ones, in files; and the part of them that each place has."""
+class RowValues:
+    """The numbers of each group and the exact ones, in files; and the part of them that each table has."""
 
+    order: ReleaseSpec
     groups: tuple[Integers, ...] = field(repr=False)
     totals: Integers | None = field(repr=False)
     places: tuple[Integers, ...] = field(repr=False)
 
     @classmethod
-    def of(cls, order: ReleaseSpec, folder: Path) -> _Values:
+    def of(cls, order: ReleaseSpec, folder: Path) -> RowValues:
         groups = tuple(in_file(folder, group.rows.size, np.int64) for group in order.groups)
         totals = None if order.public is None else in_file(folder, order.public.query_count, np.int64)
         return cls.laid(order, groups, totals)
 
     @classmethod
-    def laid(cls, order: ReleaseSpec, groups: Sequence[Integers], totals: Integers | None) -> _Values:
+    def laid(cls, order: ReleaseSpec, groups: Sequence[Integers], totals: Integers | None) -> RowValues:
         """The same from numbers that are there already."""
         found = zip(order.groups, groups, strict=True)
         places = [part for group, whole in found for part in by_table(group.rows.counted or (), whole)]
         places += [] if totals is None else by_table(order.public_tables, totals)
-        return cls(tuple(groups), totals, tuple(places))
+        return cls(order, tuple(groups), totals, tuple(places))
 
-    def measurements(self, order: ReleaseSpec) -> Iterator[NoisyRows]:
+    @property
+    def measurements(self) -> Iterator[NoisyRows]:
         """Every group of tables, one after the other."""
-        for group, values in zip(order.groups, self.groups, strict=True):
+        for group, values in zip(self.order.groups, self.groups, strict=True):
             yield NoisyRows(group.name, group.noises, group.rows.kinds().astype(np.int64, copy=False), values)
 
 
@@ -283,7 +285,7 @@ class ClusterMeasurements:
     """What was measured: in files here, to be written; and in blocks by subtree there, to be made consistent."""
 
     division: SubtreeDivision
-    values: _Values = field(repr=False)
+    values: RowValues = field(repr=False)
     cut: SubtreeCut = field(repr=False)
     blocks: DataFrame = field(repr=False)
     folder: Path  # for files without a name
@@ -291,7 +293,7 @@ class ClusterMeasurements:
     @property
     def measurements(self) -> Iterator[NoisyRows]:
         """Every group of tables, one after the other."""
-        return self.values.measurements(self.division.order)
+        return self.values.measurements
 
     @property
     def totals(self) -> Integers | None:
@@ -360,7 +362,7 @@ def measured_on_cluster(
     """Every table with its noise, and the exact ones; `mac` is the fingerprint that the ledger has bound it to."""
     order, cut = division.order, division.cut
     edges = {number: cut.edges(place.pair) for number, place in cut.kernels.items()}
-    kernels, values = _kernels(order, secret, mac=mac, edges=edges), _Values.of(order, folder)
+    kernels, values = _kernels(order, secret, mac=mac, edges=edges), RowValues.of(order, folder)
     digests: dict[tuple[int, int], bytes] = {}
 
     def told(block: Any) -> None:
@@ -381,7 +383,7 @@ def measured_before(
 ) -> Iterator[ClusterMeasurements]:
     """The same from measurements that were written before: they are public, and are sent to the workers."""
     cut, session = division.cut, running_session()
-    values = _Values.laid(division.order, [each.values for each in measured], totals)
+    values = RowValues.laid(division.order, [each.values for each in measured], totals)
 
     def work() -> DataFrame:
         import pyarrow
@@ -416,17 +418,17 @@ def is_counted_in_rows(order: ReleaseSpec) -> bool:
 
 def rows_on_cluster(
     order: ReleaseSpec, histogram: ClusterHistogram, secret: Confidential[bytes], *, mac: str, folder: Path
-) -> tuple[tuple[NoisyRows, ...], Integers | None]:
+) -> RowValues:
     """Every group of tables with its noise, drawn by the workers, and what is exact."""
-    kernels, values = _kernels(order, secret, mac=mac, edges={}), _Values.of(order, folder)
+    kernels, values = _kernels(order, secret, mac=mac, edges={}), RowValues.of(order, folder)
     guarded(lambda: _taken_here(histogram, kernels, values), name=histogram.source).unpersist()
-    return tuple(values.measurements(order)), values.totals
+    return values
 
 
 def _taken_here(
     histogram: ClusterHistogram,
     kernels: Sequence[Kernel],
-    values: _Values,
+    values: RowValues,
     told: Callable[[Any], None] = lambda _: None,
 ) -> DataFrame:
     """Blocks of noisy rows that the workers keep, after their numbers were brought into the files here."""

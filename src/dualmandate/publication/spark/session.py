@@ -174,12 +174,12 @@ SECONDS_BETWEEN = 0.5  # between two looks at what the cluster does
 
 
 @contextmanager
-def watched(session: SparkSession, words: str, listener: object) -> Iterator[None]:
+def watched(words: str, listener: object) -> Iterator[None]:
     """Tell whoever listens how many tasks of this step are done, of those that the cluster knows of so far."""
     if not isinstance(listener, TaskListener):
         yield
         return
-    over, tracker = threading.Event(), session.sparkContext.statusTracker()
+    over, tracker = threading.Event(), running_session().sparkContext.statusTracker()
     seen: dict[int, tuple[int, int]] = {}  # tasks that are done and all tasks, by stage
 
     def look() -> None:
