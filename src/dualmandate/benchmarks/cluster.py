@@ -20,7 +20,7 @@ import numpy as np
 
 from dualmandate.benchmarks.harness import BenchmarkRow, apart, check, installed, peak_megabytes
 from dualmandate.ledger import Account, Approval, make_key, open_ledger
-from dualmandate.planning.program import load
+from dualmandate.planning.program import Program, load
 from dualmandate.planning.release_spec import load_release, release_spec_of_plan
 from dualmandate.population import PrivacyLoss
 from dualmandate.publication import ParquetFile
@@ -147,14 +147,7 @@ def published(engine: str, folder: str, records: int) -> dict[str, float]:
         "--conf spark.ui.enabled=false pyspark-shell"
     )
     work = Path(folder, engine)
-    work.mkdir()
-    blocks = codes()
-    (work / "blocks.csv").write_text("\n".join(["block", *blocks]) + "\n", encoding="utf-8")
-    text = _PROGRAM.format(records=records, last_age=AGES - 1, last_sex=SEXES - 1, rho=RHO, engine=engine)
-    share = Fraction(1, len(BY))
-    text += "".join(_TABLE.format(name=name, by=by, share=f"{share} * 1/1") for name, by in BY.items())
-    (work / "program.toml").write_text(text, encoding="utf-8")
-    order = release_spec_of_plan(load(work / "program.toml").plan())
+    order = release_spec_of_plan(program_of(engine, work, records).plan())
     ledger = open_ledger(work / "ledger.sqlite", make_key(work / "key"), create=True)
     ledger.open_account(Account("persons", "person", PrivacyLoss.concentrated(RHO)), by="a benchmark")
     ledger.approve(Approval("persons", order.plan_digest, order.charge, "person", by="a benchmark"))
@@ -165,6 +158,17 @@ def published(engine: str, folder: str, records: int) -> dict[str, float]:
     took = {"seconds": time.perf_counter() - started, "processor seconds": processor_seconds() - used}
     check(int(load_release(found).published("number of records").estimates[0]), records)
     return took | {"megabytes": peak_megabytes()}
+
+
+def program_of(engine: str, folder: Path, records: int) -> Program:
+    """What an agency would type, in a folder of its own."""
+    folder.mkdir()
+    (folder / "blocks.csv").write_text("\n".join(["block", *codes()]) + "\n", encoding="utf-8")
+    text = _PROGRAM.format(records=records, last_age=AGES - 1, last_sex=SEXES - 1, rho=RHO, engine=engine)
+    share = Fraction(1, len(BY))
+    text += "".join(_TABLE.format(name=name, by=by, share=f"{share} * 1/1") for name, by in BY.items())
+    (folder / "program.toml").write_text(text, encoding="utf-8")
+    return load(folder / "program.toml")
 
 
 def processor_seconds() -> float:

@@ -35,7 +35,7 @@ from dualmandate.publication.release_folder import (
 )
 from dualmandate.publication.release_spec import ReleaseSpec
 from dualmandate.publication.reserving import heed_all, open_records, reserve
-from dualmandate.publication.sources import Source, SparkTable
+from dualmandate.publication.sources import Source, SparkTable, check_source, has_pages
 from dualmandate.publication.states import state_of
 from dualmandate.publication.tabulating import Tabulated, TabulationSpec, check_readable, tabulate
 
@@ -154,13 +154,22 @@ def _check(order: ReleaseSpec, source: Source, ledger: Ledger, out: Path) -> Non
     if isinstance(source, SparkTable):
         order.check_on_cluster()
     _check_account(order, ledger)
-    check_readable(source, order.domain, protection=order.protection, rules=order.rules)
+    by_workers = order.engine == "spark" and has_pages(source) and _pages_are_whole(order, source)
+    check_readable(source, order.domain, protection=order.protection, rules=order.rules, pages=not by_workers)
     make_folders(out)
     if not os.access(out, os.W_OK | os.X_OK):
         raise CannotWrite(
             f"'{out}' cannot be written", why="you may not write there", instead="name a folder you may write to"
         )
     heed_all(ledger, source, [out])
+
+
+def _pages_are_whole(order: ReleaseSpec, source: Source) -> bool:
+    """Whether workers of a cluster read the pages of a source to their end; refused where they are damaged."""
+    from dualmandate.publication.spark.release import check_pages
+
+    check_source(source)
+    return check_pages(order, source)
 
 
 def _check_account(order: ReleaseSpec, ledger: Ledger) -> None:
@@ -303,11 +312,14 @@ def _measured_before(work: _Work, entry: ReleaseEntry, draft: Path) -> Measured 
     """What the draft holds of a release that the ledger says is measured; None where it must be measured again."""
     if not _is_measured(work.ledger, entry.name):
         return None
-    return sealed_measurements(draft, work.order, key=_seal_key(work, entry))
+    found = sealed_measurements(draft, work.order, key=_seal_key(work, entry))
+    if found is None:
+        _clear(draft, _replaced(work.out / entry.name), kept=())
+    return found
 
 
 def _is_measured(ledger: Ledger, release: str) -> bool:
-    return STEPS.index(ledger.release(release).state) >= STEPS.index(ReleaseState.MEASURED)
+    return ledger.release(release).state in STEPS[STEPS.index(ReleaseState.MEASURED) :]
 
 
 def _seal_key(work: _Work, entry: ReleaseEntry) -> bytes:
@@ -370,7 +382,8 @@ def _make_on_cluster(work: _Work, entry: ReleaseEntry, draft: Path) -> str:
         with work.on_cluster("measuring on the cluster"):
             if isinstance(division, there.SubtreeDivision):
                 asked = there.measured_on_cluster(division, histogram, secret, mac=mac, folder=draft)
-                found, words = until.enter_context(asked), division.words
+                found: there.ClusterMeasurements | there.RowValues = until.enter_context(asked)
+                words = division.words
             else:
                 found = there.rows_on_cluster(work.order, histogram, secret, mac=mac, folder=draft)
                 words = there.IN_BLOCKS.format(why=division)

@@ -113,18 +113,22 @@ SEALED = (MEASUREMENTS, SEAL, TOTALS)  # what is kept of a draft from when it wa
 def seal_measurements(draft: Path, found: Measured, *, key: bytes) -> None:
     """Bring to the disk what tells the measurements of this draft from any others: an HMAC of them, and the rest."""
     _write(draft, TOTALS, b"" if found.totals is None else found.totals.astype("<i8", copy=False).tobytes())
-    content = {"words": found.words, "totals": found.totals is not None, "files": digests(draft)}
+    content = {"words": found.words, "totals": found.totals is not None, "files": _sealed_files(draft)}
     mac = hmac.new(key, json.dumps(content, sort_keys=True).encode(), hashlib.sha256).hexdigest()
     _write(draft, SEAL, json.dumps(content | {"mac": mac}).encode())
+
+
+def _sealed_files(draft: Path) -> dict[str, str]:
+    return {name: digest for name, digest in digests(draft).items() if name != SEAL}
 
 
 def sealed_measurements(draft: Path, order: ReleaseSpec, *, key: bytes) -> Measured | None:
     """What was measured before, and nothing where a file of it is not there, harmed, or of another release."""
     try:
         content = json.loads((draft / SEAL).read_bytes())
-        mac, there = str(content.pop("mac")), {name: digest for name, digest in digests(draft).items() if name != SEAL}
+        mac = str(content.pop("mac"))
         known = hmac.new(key, json.dumps(content, sort_keys=True).encode(), hashlib.sha256).hexdigest()
-        if not hmac.compare_digest(mac, known) or content["files"] != there:
+        if not hmac.compare_digest(mac, known) or content["files"] != _sealed_files(draft):
             return None
         names = file_names([group.name for group in order.groups])
         read = [read_measurements(draft / MEASUREMENTS / f"{names[group.name]}.parquet") for group in order.groups]

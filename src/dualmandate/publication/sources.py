@@ -362,11 +362,18 @@ def part_opened(source: PartedSource, part: Part, wanted: Sequence[str]) -> Iter
         yield stream
 
 
+def has_pages(source: Source) -> bool:
+    """Whether a source can be damaged so that some of its records are found, and others are not."""
+    return not isinstance(source, CsvFile | DatabaseTable | SparkTable)
+
+
 @contextmanager
-def outlined(source: Source, connection: duckdb.DuckDBPyConnection, wanted: Sequence[str]) -> Iterator[SourceColumns]:
+def outlined(
+    source: Source, connection: duckdb.DuckDBPyConnection, wanted: Sequence[str], *, pages: bool = True
+) -> Iterator[SourceColumns]:
     """The columns that are wanted, without a record; what only a whole source can be is refused here.
 
-    The pages of a file are read to their end, so that a damaged one is found; what is in them is not looked at. A CSV
+    The `pages` of a file are read to their end, so that a damaged one is found; what is in them is not looked at. A CSV
     file has none that could be damaged, and a database answers for its own.
     """
     if isinstance(source, DatabaseTable):
@@ -375,7 +382,7 @@ def outlined(source: Source, connection: duckdb.DuckDBPyConnection, wanted: Sequ
     else:
         with _records(source, wanted, counted=False) as stream:
             schema = stream.schema
-            if not isinstance(source, CsvFile):
+            if pages and has_pages(source):
                 for _ in stream.batches:
                     pass
     yield offered(Stream(schema, iter(())), connection)

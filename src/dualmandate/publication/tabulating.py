@@ -90,10 +90,11 @@ def tabulate(
     return Confidential("tabulated records", guarded(work, name=source.name))
 
 
-def check_readable(source: Source, domain: Domain, *, protection: Protection, rules: Rules) -> None:
+def check_readable(source: Source, domain: Domain, *, protection: Protection, rules: Rules, pages: bool = True) -> None:
     """Refuse what only a whole source can be, before anything is spent: no such column, another kind, damaged.
 
-    Nothing that depends on the value of a record is found here, and nothing that is found later does.
+    Nothing that depends on the value of a record is found here, and nothing that is found later does. Without `pages`
+    a file is not read to its end.
     """
     spec = checked_spec(domain, protection, rules, bytes(KEY_BYTES), checking=False)
     check_source(source)
@@ -104,7 +105,7 @@ def check_readable(source: Source, domain: Domain, *, protection: Protection, ru
 
             check_columns(source, spec)
             return
-        with connected() as connection, outlined(source, connection, spec.columns) as found:
+        with connected() as connection, outlined(source, connection, spec.columns, pages=pages) as found:
             records_sql(found, spec, connection)
 
     guarded(work, name=source.name)

@@ -42,7 +42,15 @@ from dualmandate.publication.post_processing import (
 from dualmandate.publication.release_spec import ReleaseSpec
 from dualmandate.publication.sources import Source
 from dualmandate.publication.spark.noise_blocks import PIECES, Counting, Kernel, measured, packed
-from dualmandate.publication.spark.session import kept, map_batches, quiet, records_at_once, running_session, streamed
+from dualmandate.publication.spark.session import (
+    gathered,
+    kept,
+    map_batches,
+    quiet,
+    records_at_once,
+    running_session,
+    streamed,
+)
 from dualmandate.publication.spark.subtrees import BYTES_AT_ONCE, LEAVES, KernelPlace, SubtreeCut, in_subtrees
 from dualmandate.publication.spark.tabulating import (
     READ,
@@ -50,8 +58,10 @@ from dualmandate.publication.spark.tabulating import (
     counted_cells,
     counted_marginals,
     parted_records,
+    read_through,
 )
 from dualmandate.publication.tabulating import (
+    KEY_BYTES,
     SparseHistogram,
     Tabulated,
     TabulationSpec,
@@ -118,6 +128,15 @@ class ClusterHistogram:
 
     def _read(self, name: str) -> Iterator[Integers]:
         return (np.frombuffer(row[name], dtype="<i8") for row in streamed(self.pieces.select(name)))
+
+
+def check_pages(order: ReleaseSpec, source: Source) -> bool:
+    """Have workers read all that is wanted of a source to its end; False where they do not see it."""
+    with _read_by_workers(order, source, key=bytes(KEY_BYTES)) as (_, _, records):
+        if isinstance(records, str):
+            return False
+        guarded(lambda: gathered(records.each(read_through, "records long")), name=source.name)
+        return True
 
 
 @contextmanager

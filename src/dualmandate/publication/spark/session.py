@@ -61,10 +61,11 @@ def _new_session() -> SparkSession:
     from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
 
-    unheard: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    launch: Callable[..., Any] = launch_gateway
     try:
         if SparkContext._gateway is None:
-            SparkContext(appName="dualmandate", gateway=launch_gateway(popen_kwargs=unheard))
+            unheard = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+            SparkContext(appName="dualmandate", gateway=launch(popen_kwargs=unheard))
         session = SparkSession.builder.appName("dualmandate").getOrCreate()
     except Exception:  # Java is missing, or the cluster: py4j and Spark say it in many ways
         session = None

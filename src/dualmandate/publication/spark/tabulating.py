@@ -112,6 +112,12 @@ def parted_records(session: SparkSession, source: Source, spec: TabulationSpec) 
             yield _in_parts(session, there, parts, spec.columns) if reached else f"the workers do not {_reach(source)}"
 
 
+def read_through(offer: SourceColumns, connection: DuckDBPyConnection) -> Batches:
+    """Read records to their end, and tell nothing of them."""
+    connection.execute(f"SELECT count(*) FROM {offer.table}").fetchall()
+    yield from ()
+
+
 def _rows(batches: Batches) -> Iterator[AbstractContextManager[Stream]]:
     """Rows of a table of Spark; nothing for a task without any."""
     first = next(batches, None)
@@ -311,7 +317,7 @@ def _values(session: SparkSession, source: SparkTable, spec: TabulationSpec, mos
     return list(zip(*columns, strict=True))
 
 
-def row_sumstable_records(source: SparkTable, spec: TabulationSpec, *, key: bytes) -> list[int]:
+def row_sums_of_table(source: SparkTable, spec: TabulationSpec, *, key: bytes) -> list[int]:
     """How many records a table has, and the sums of the words of their HMACs, added up over its parts."""
 
     def summed(offer: SourceColumns, connection: DuckDBPyConnection) -> Batches:
