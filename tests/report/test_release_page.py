@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -112,6 +113,22 @@ def test_small_shares_without_errors_are_not_nothing() -> None:
     said["ratios"][0] |= {"intervals": False, "csv": "ratios/share.csv"}
     text = release_page(said, [Glance(table, 3, 0.0)])
     assert re.findall(r'"estimate, for analysis">([^<]*)<', text) == ["0.00021", "0.50", "no number"]
+
+
+def test_thousands_of_tables_are_listed_and_the_first_ones_shown() -> None:
+    """4,950 two-way tables are some megabytes, where the rows of each took 75."""
+    said, estimates = facts(), np.arange(20.0)
+    table = PublishedTable("t", "person", ("a",), (tuple(map(str, range(100))),), estimates, np.ones(20))
+    entry = {**said["tables"][0], "columns": ["a"], "cells": 100}
+    said["tables"] = [{**entry, "name": f"t {n}", "csv": f"tables/t-{n}.csv"} for n in range(4_950)]
+    said["files"] = {f"tables/t-{n}.csv": "11" * 32 for n in range(4_950)}
+    text = release_page(said, [Glance(replace(table, name=f"t {n}"), 100, 1.0) for n in range(4_950)])
+    assert len(text) < 5e6
+    assert re.findall(r'<h3 id="table-(\d+)">', text) == [str(n) for n in range(150)]
+    assert '<a href="#table-149">t 149</a>' in text
+    assert '<a href="tables/t-4949.csv">' in text
+    assert "Of 4,800 tables, the last ones above, the numbers are in the files alone." in text
+    assert '2,950 more, with their SHA-256, in <a href="release.json">' in text
 
 
 @pytest.mark.browser

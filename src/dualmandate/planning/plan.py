@@ -30,6 +30,8 @@ from dualmandate.population.shown import cut_line, one_line
 from dualmandate.population.wording import chosen_loss, counted, money, number
 from dualmandate.program.number import calibrated_numbers
 from dualmandate.program.schema import BEST
+from dualmandate.publication.costs import PublicationCost, publication_cost
+from dualmandate.publication.release_spec import Group, ReleaseSpec
 from dualmandate.semantics import Guarantee
 
 if TYPE_CHECKING:
@@ -156,6 +158,30 @@ class Plan:
                 for group, measurement in self.technology.measurements.items()
             ],
         }
+
+    @cached_property
+    def publishing(self) -> PublicationCost | None:
+        """What publishing it takes on this machine; None of a study. It is not saved: another machine has other rates.
+
+        Estimated from what is asked alone, without any record.
+        """
+        if self.study:
+            return None
+        program, measurements = self.program, self.technology.measurements
+        order = ReleaseSpec(
+            plan_digest=self.digest,
+            program=program.name,
+            account=program.file.population.account,
+            loss=self.loss,
+            domain=program.domain,
+            protection=program.protection,
+            rules=program.rules,
+            groups=tuple(Group(name, each, self.allocation[name]) for name, each in measurements.items()),
+            units={},
+            engine=program.file.publication.engine,
+            records=program.expected_records,
+        )
+        return publication_cost(order)
 
     @property
     def digest(self) -> str:

@@ -71,6 +71,12 @@ DIVIDING = (
     "the whole numbers stands beside it, without an interval. A ratio of unbiased estimates is itself a little biased "
     "where the denominator is noisy."
 )
+SYNTHETIC = (
+    "Each row is a record of nobody: the tables in whole numbers are counted from these {rows:,} records, which were "
+    "made of published numbers alone. Use them for what the tables show. What no table shows of them is arbitrary, and "
+    "says nothing about anybody: which levels of two columns stand together, say, where no table crosses the two. "
+    "{distance}"
+)
 SIMULATED = (
     "The intervals of `value` are simulated around the published numbers. They are not proved to hold in 90 and 95 of "
     "100 releases: where the simulation was tried on small programs they did on average over a table, and single "
@@ -186,6 +192,9 @@ def _lines(facts: Mapping[str, Any], words: Mapping[str, IntervalWords], loss: s
     ratios = facts.get("ratios", ())
     if ratios:
         yield from ("", "## Means, shares and ratios", "", DIVIDING)
+    records = facts.get("synthetic_records")
+    if records is not None:
+        yield from ("", "## Synthetic records", "", " ".join(synthetic_words(facts)))
     clipped = [table for table in (*facts["tables"], *ratios) if table.get("clipped")]
     if clipped:
         yield from ("", "## What is counted", "")
@@ -193,6 +202,17 @@ def _lines(facts: Mapping[str, Any], words: Mapping[str, IntervalWords], loss: s
     yield from ("", "## Reading it", "", "```r", _in_r(facts), "```", "")
     yield from ("```text", 'dualmandate.load_release("FOLDER")', "```", "")
     yield "Every file is listed with its SHA-256 in `release.json`; `sha256sum` gives the same."
+
+
+def synthetic_words(facts: Mapping[str, Any]) -> Iterator[str]:
+    """What the file of synthetic records is for, how far its tables are from the estimates, and where it lies."""
+    records = facts["synthetic_records"]
+    if "none" in records:
+        yield f"There is no file of synthetic records: {records['none']}."
+        return
+    files = " and ".join(f"`{records[form]}`" for form in ("csv", "parquet") if form in records)
+    yield SYNTHETIC.format(rows=records["rows"], distance=facts["consistency"])
+    yield f"They lie in {files}."
 
 
 def _in_r(facts: Mapping[str, Any]) -> str:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -23,11 +24,13 @@ from dualmandate.mechanism import Distribution
 from dualmandate.mechanism.strategy.marginal_rows import IntegerMarginals, Places
 from dualmandate.mechanism.strategy.workload_blocks import parts_of
 from dualmandate.population.arrays import Booleans, Floats, Integers
-from dualmandate.publication.consistency.crossing import CrossedEstimates, Strata
+from dualmandate.publication.consistency.crossing import CrossedEstimates
 from dualmandate.publication.consistency.estimates import Pair, TreeEstimates, count_across, estimate
 from dualmandate.publication.consistency.histogram_fit import MOST_STEPS, FittedHistogram, fitted_histogram
 from dualmandate.publication.consistency.partitions import PartitionChain, Tree
 from dualmandate.publication.consistency.records_fit import FittedRecords, Target, fitted_records, is_affordable
+from dualmandate.publication.consistency.running_sums import rising_histogram, running_axis
+from dualmandate.publication.consistency.strata import Strata
 from dualmandate.publication.consistency.top_down_rounding import CountConstraints, top_down
 from dualmandate.publication.marginal_counts import asked_axes
 from dualmandate.publication.measuring import by_table, estimated, published
@@ -40,6 +43,12 @@ from dualmandate.publication.nested_tables import (
     table_noises,
 )
 from dualmandate.publication.release_spec import Group, ReleaseSpec, known_histogram
+from dualmandate.publication.synthetic_records import (
+    SyntheticRecords,
+    records_of_histogram,
+    records_of_levels,
+    records_of_table,
+)
 from dualmandate.publication.writing import NoisyRows, PublishedTable
 from dualmandate.workload import Identity, Table, Total, Workload
 
@@ -114,6 +123,7 @@ class PostProcessed:
     together: bool = False
     effects: tuple[ConsistencyEffect, ...] = ()
     reaches: Mapping[str, Reaches] = field(default_factory=dict, repr=False)
+    records: Callable[[], SyntheticRecords | None] = field(default=lambda: None, repr=False)  # if tables count such
 
 
 def post_process(order: ReleaseSpec, *, measured: Sequence[NoisyRows], totals: Integers | None) -> PostProcessed:
@@ -134,7 +144,9 @@ def post_process(order: ReleaseSpec, *, measured: Sequence[NoisyRows], totals: I
         return PostProcessed(tables, NOT_FOUND.format(why=refusal.why))
     histogram, words = fitted.counts, FITTED if fitted.finished else UNFINISHED
     seen = _fit_effects(order, tables, fitted)
-    return PostProcessed(_tables_of(order, tables, histogram), words, effects=seen.effects, reaches=seen.reaches)
+    made = _tables_of(order, tables, histogram)
+    records = partial(records_of_histogram, order.domain, order.tables, histogram)
+    return PostProcessed(made, words, effects=seen.effects, reaches=seen.reaches, records=records)
 
 
 def _of_records(order: ReleaseSpec, tables: list[PublishedTable], measured: Sequence[NoisyRows]) -> PostProcessed:
@@ -159,7 +171,7 @@ def _of_records(order: ReleaseSpec, tables: list[PublishedTable], measured: Sequ
     for table, asked, places in zip(tables, order.tables, fit.places, strict=True):
         answers = fit.strategy.asked(asked, fit.strategy.queries(asked).axes, _within(fit, asked, found, places))
         made.append(replace(table, values=_whole(float(asked.weight) * answers.reshape(-1), asked)))
-    return PostProcessed(made, words)
+    return PostProcessed(made, words, records=partial(records_of_levels, order.domain, order.tables, found))
 
 
 def _within(fit: MarginalFit, asked: Table, found: FittedRecords, places: Places) -> Floats:
@@ -230,6 +242,13 @@ class ConsistentNest:
         """One table of the order."""
         number = next(i for i, each in enumerate(self.order.tables) if each.name == name)
         return self._table(number, self.nest.allowed[number])
+
+    def records(self) -> SyntheticRecords | None:
+        """Those that its finest table counts; none where no table shows every group of every area."""
+        last = self.nest.tree.last, self.nest.chain.last
+        places = self.nest.places[: len(self.nest.inside)]
+        finest = next((place.table.name for place in places if place.pair == last), None)
+        return None if finest is None else records_of_table(self.table(finest))
 
     def _table(self, number: int, allowed: Booleans | None) -> PublishedTable:
         if number in self.nest.outside:
@@ -340,7 +359,8 @@ def _nested(
     if nest.is_complete:
         assert settled.counts is not None
         seen = nest_effects(order, nest, settled.counts[-1])
-        return PostProcessed(settled.tables, NESTED, together=True, effects=seen.effects, reaches=seen.reaches)
+        found = PostProcessed(settled.tables, NESTED, together=True, effects=seen.effects, reaches=seen.reaches)
+        return replace(found, records=settled.records)
     names = ", ".join(f"'{each.table.name}'" for each in nest.across)
     words = CROSSED.format(
         most="Most tables" if names else "The tables",
@@ -351,10 +371,11 @@ def _nested(
         bound=BOUND if nest.capacities is not None else "",
     )
     if too_long(order):
-        return PostProcessed(settled.tables, words, together=True)
+        return PostProcessed(settled.tables, words, together=True, records=settled.records)
     tables = list(settled.tables)
     seen = _crossed_effects(order, nest, tables, totals)
-    return PostProcessed(tables, words, together=True, effects=seen.effects, reaches=seen.reaches)
+    found = PostProcessed(tables, words, together=True, effects=seen.effects, reaches=seen.reaches)
+    return replace(found, records=settled.records)
 
 
 def estimated_tables(
@@ -372,8 +393,19 @@ def _fit(order: ReleaseSpec, tables: Sequence[PublishedTable], totals: Integers 
     grids = [float(table.grid) for table in order.tables]
     answers = np.concatenate([table.estimates / grid for table, grid in zip(tables, grids, strict=True)])
     variances = np.concatenate([(table.standard_errors / grid) ** 2 for table, grid in zip(tables, grids, strict=True)])
+    if (axis := _running_axis(order)) is not None:
+        records = None if totals is None else int(totals[0])
+        counts = rising_histogram(order.tables[0], axis, answers, variances, records)
+        return FittedHistogram(counts, finished=True, work=order.domain.size)
     workload, possible = Workload(order.domain, order.tables), order.domain.possible_cells()
     return fitted_histogram(workload, answers, variances, public=order.public, totals=totals, possible=possible)
+
+
+def _running_axis(order: ReleaseSpec) -> int | None:
+    """The attribute whose running sums are all that an order asks for, beside the number of records; else None."""
+    if len(order.tables) > 1 or len(order.public_tables) > 1 or order.domain.structural_zeros:
+        return None
+    return running_axis(order.tables[0], total_is_known=order.public is not None)
 
 
 def _tables_of(order: ReleaseSpec, tables: Sequence[PublishedTable], histogram: Integers) -> list[PublishedTable]:

@@ -193,6 +193,22 @@ class Release:
         files = self._entry("ratios" if name in self.ratios else "tables", name)
         return [self._checked(files[kind]) for kind in ("parquet", "estimates") if files.get(kind) is not None]
 
+    def records(self) -> pa.Table:
+        """The synthetic records that the tables in whole numbers are counted from, one row a record.
+
+        Refused where the release has no such file: `synthetic_records = true` in its program asks for one.
+        """
+        from pyarrow import parquet
+
+        said = self.facts.get("synthetic_records", {"none": "its program did not ask for such a file"})
+        if "parquet" not in said:
+            raise InvalidRequest(
+                "no synthetic records",
+                why=f"{said['none']}",
+                instead="publish a program with synthetic_records = true in [publication]",
+            )
+        return parquet.read_table(self._checked(said["parquet"])).replace_schema_metadata(None)
+
     def check(self) -> None:
         """Compare every file with its digest, large ones too; refused where one is missing or was changed."""
         for name in self.facts["files"]:
@@ -642,6 +658,8 @@ def read_facts(folder: Path) -> dict[str, Any]:
 
 def _used(facts: Mapping[str, Any]) -> Iterator[str]:
     yield from ([facts["program_file"]] if "program_file" in facts else [])
+    records = facts.get("synthetic_records", {})
+    yield from (records[form] for form in ("parquet", "csv") if form in records)
     for group in facts["groups"]:
         yield from (group[key] for key in ("measurements", "strategy") if group.get(key) is not None)
     for table in (*facts["tables"], *facts.get("ratios", ())):
@@ -716,6 +734,7 @@ IF_ANY = {  # what releases of some versions or programs say
     "signatures": {"approvals": [PERSON], "publication": PERSON},
     "ratios": [{"name": str}],
     "program_file": str,
+    "synthetic_records": dict,
     "estimated_together": bool,
 }
 

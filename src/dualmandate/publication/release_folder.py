@@ -7,10 +7,11 @@ records the SHA-256 of `release.json` itself. Equal content gives equal bytes: t
 from __future__ import annotations
 
 import hashlib
+import hmac
 import json
 import platform
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from functools import cache
 from importlib.metadata import version
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dualmandate.errors import CannotWrite
+from dualmandate.errors import CannotWrite, InvalidRelease
 from dualmandate.ledger import Approval, Head, ReleaseEntry, Signature, account_identifier
 from dualmandate.ledger.chain import RELEASE_FILE
 from dualmandate.ledger.durable import durably, sync_folder
@@ -35,6 +36,7 @@ from dualmandate.publication.nested_tables import NestWeights, nest_together
 from dualmandate.publication.release import Release
 from dualmandate.publication.release_spec import Group, ReleaseSpec
 from dualmandate.publication.spreadsheet import MOST_NUMBERS, Xlsx
+from dualmandate.publication.synthetic_records import FOLDER, NONE_FITTED, SyntheticRecords
 from dualmandate.publication.table_intervals import MOST_NUMBERS as MOST_WITH_INTERVALS
 from dualmandate.publication.table_intervals import IntervalWords, TableIntervals
 from dualmandate.publication.writing import (
@@ -53,6 +55,7 @@ from dualmandate.publication.writing import (
     file_names,
     measurements_sheet,
     ratio_sheet,
+    read_measurements,
     tidy_sheet,
     values_sheet,
 )
@@ -89,9 +92,52 @@ def _person(by: str, signature: Signature | None) -> dict[str, object]:
 def write_measurements(draft: Path, order: ReleaseSpec, measured: Iterable[NoisyRows]) -> None:
     """Bring every measurement to the disk."""
     names = file_names([group.name for group in order.groups])
-    folder = _folder(draft, "measurements")
+    folder = _folder(draft, MEASUREMENTS)
     for each in measured:
         Parquet().write(measurements_sheet(each, _named(order)), folder / names[each.group])
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """All that is taken from the records: every group with its noise, what is exact, and in words where it was done."""
+
+    rows: tuple[NoisyRows, ...] = field(repr=False)
+    totals: Integers | None = field(repr=False)
+    words: str
+
+
+MEASUREMENTS, SEAL, TOTALS = "measurements", ".seal.json", ".totals"
+SEALED = (MEASUREMENTS, SEAL, TOTALS)  # what is kept of a draft from when it was measured until it is a release
+
+
+def seal_measurements(draft: Path, found: Measured, *, key: bytes) -> None:
+    """Bring to the disk what tells the measurements of this draft from any others: an HMAC of them, and the rest."""
+    _write(draft, TOTALS, b"" if found.totals is None else found.totals.astype("<i8", copy=False).tobytes())
+    content = {"words": found.words, "totals": found.totals is not None, "files": _sealed_files(draft)}
+    mac = hmac.new(key, json.dumps(content, sort_keys=True).encode(), hashlib.sha256).hexdigest()
+    _write(draft, SEAL, json.dumps(content | {"mac": mac}).encode())
+
+
+def _sealed_files(draft: Path) -> dict[str, str]:
+    return {name: digest for name, digest in digests(draft).items() if name != SEAL}
+
+
+def sealed_measurements(draft: Path, order: ReleaseSpec, *, key: bytes) -> Measured | None:
+    """What was measured before, and nothing where a file of it is not there, harmed, or of another release."""
+    try:
+        content = json.loads((draft / SEAL).read_bytes())
+        mac = str(content.pop("mac"))
+        known = hmac.new(key, json.dumps(content, sort_keys=True).encode(), hashlib.sha256).hexdigest()
+        if not hmac.compare_digest(mac, known) or content["files"] != _sealed_files(draft):
+            return None
+        names = file_names([group.name for group in order.groups])
+        read = [read_measurements(draft / MEASUREMENTS / f"{names[group.name]}.parquet") for group in order.groups]
+        kinds = [group.rows.kinds().astype(np.int64, copy=False) for group in order.groups]  # one number, mostly
+        rows = [replace(each, kinds=own) for each, own in zip(read, kinds, strict=True)]
+        totals = np.frombuffer((draft / TOTALS).read_bytes(), dtype="<i8").astype(np.int64)
+        return Measured(tuple(rows), totals if content["totals"] else None, content["words"])
+    except (OSError, ValueError, KeyError, AttributeError, InvalidRelease):
+        return None
 
 
 def write_release(
@@ -121,6 +167,8 @@ def write_release(
     for table in facts["tables"]:
         table["intervals"] = asdict(files.words[table["name"]])
     facts |= {"estimated_together": made.together, "consistency": made.words}
+    if order.synthetic_records:
+        facts["synthetic_records"] = files.write_records(made.records())
     facts["consistency_effects"] = [asdict(effect) for effect in made.effects]
     ratios = _write_ratios(files, facts)
     if ratios:
@@ -135,6 +183,8 @@ def write_release(
     if entry.unchecked:
         facts["unchecked"] = True
     facts["ledger_head"] = standing.head.document()
+    for name in (SEAL, TOTALS):
+        (draft / name).unlink(missing_ok=True)
     facts["files"] = digests(draft)
     if order.page is not None:
         page = order.page(facts, [glance for glance, _ in (*written, *ratios)]).encode()
@@ -214,6 +264,18 @@ class TableFiles:
         language = self.order.facts.get("language", ENGLISH)
         self.described.append(described(sheet, shown, language=language, is_ratio=folder == RATIOS))
         return files
+
+    def write_records(self, records: SyntheticRecords | None) -> dict[str, object]:
+        """The file of records that tables are counted from, in the forms of tables; or why there is none."""
+        if records is None:
+            return {"none": NONE_FITTED}
+        paths = {"parquet": Parquet().write(records, _folder(self.draft, FOLDER) / FOLDER)}
+        if "csv" in self.writers:
+            paths["csv"] = Csv().write(records, _folder(self.draft, FOLDER) / FOLDER)
+        files = {form: found[0].relative_to(self.draft).as_posix() for form, found in paths.items()}
+        language = self.order.facts.get("language", ENGLISH)
+        self.described.append(described(records, files.get("csv", files["parquet"]), language=language))
+        return {"rows": records.rows, "columns": list(records.columns), **files}
 
 
 def _write_tables(

@@ -19,7 +19,7 @@ from dualmandate.population.arrays import Floats
 from dualmandate.population.labels import ENGLISH, NO_LABELS, OWN, Labels
 from dualmandate.population.wording import counted, number, stated_loss
 from dualmandate.program.program import SHARE
-from dualmandate.publication.data_dictionary import DIVIDING, WHICH, reading_of
+from dualmandate.publication.data_dictionary import DIVIDING, WHICH, reading_of, synthetic_words
 from dualmandate.publication.writing import ENDS, Glance, PublishedTable
 from dualmandate.report.theme import Cell, Column, FigureTable, rendered
 
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
 MOST_SHOWN, LEAST_SHOWN = 3_000, 20  # rows on the page before anything is looked for, and of each table
+MOST_TABLES = MOST_SHOWN // LEAST_SHOWN  # whose numbers are on the page; of others it names the files
+MOST_FILES = 2_000  # of which it shows the digests
 MOST_ROWS = 500  # of a table at once; the page holds others, to be looked for
 ESTIMATE, INTERVAL = "estimate, for analysis", "95 % interval"
 FORM_NAMES = {
@@ -61,7 +63,8 @@ def release_page(facts: Mapping[str, Any], tables: Sequence[Glance]) -> str:
     cells = sum(table.cells for table in tables)
     both = list(zip(tables, facts["tables"], strict=True))
     most = min(MOST_ROWS, max(LEAST_SHOWN, MOST_SHOWN // max(1, len(tables) + len(ratios))))
-    page = _PageSettings(most, own, languages)
+    page, left = _PageSettings(most, own, languages), max(MOST_TABLES - len(ratios), 0)
+    elsewhere = max(len(tables) - left, 0) + max(len(ratios) - MOST_TABLES, 0)
     return rendered(
         "release.html",
         name=facts.get("title") or facts["program"],
@@ -72,12 +75,24 @@ def release_page(facts: Mapping[str, Any], tables: Sequence[Glance]) -> str:
         f"at a privacy loss of {stated_loss(loss)} for each {facts['unit']}.",
         which=WHICH.replace("`", ""),
         reading=" ".join(reading_of(facts)),
-        tables=[_shown(f"table-{i}", glance, entry, page) for i, (glance, entry) in enumerate(both)],
-        ratios=[_shown(f"ratio-{i}", each, asked[each.first.name], page) for i, each in enumerate(ratios)],
+        tables=[_shown(f"table-{i}" if i < left else "", *each, page) for i, each in enumerate(both)],
+        ratios=[
+            _shown(f"ratio-{i}" if i < MOST_TABLES else "", each, asked[each.first.name], page)
+            for i, each in enumerate(ratios)
+        ],
+        elsewhere=f"Of {counted(elsewhere, 'table')}, the last ones above, the numbers are in the files alone."
+        if elsewhere
+        else None,
         languages=languages,
         most_rows=MOST_ROWS,
         form_names=FORM_NAMES,
         dividing=DIVIDING,
+        synthetic=" ".join(synthetic_words(facts)).replace("`", "") if "synthetic_records" in facts else None,
+        records={
+            FORM_NAMES[form]: facts["synthetic_records"][form]
+            for form in ("csv", "parquet")
+            if form in facts.get("synthetic_records", ())
+        },
         made=list(_made(facts)),
         noises=_noises(facts),
         numbers=[
@@ -89,7 +104,8 @@ def release_page(facts: Mapping[str, Any], tables: Sequence[Glance]) -> str:
         standing=standing_words(facts),
         unchecked=UNCHECKED if facts.get("unchecked") else None,
         effects=_effects(facts),
-        files=[(name, quote(name), digest) for name, digest in facts["files"].items()],
+        files=[(name, quote(name), digest) for name, digest in islice(facts["files"].items(), MOST_FILES)],
+        files_left=max(len(facts["files"]) - MOST_FILES, 0),
         versions=_pairs("Versions", "software or format", "version", facts["versions"]),
     )
 
@@ -144,7 +160,7 @@ class ShownRow:
 class ShownTable:
     """A table of the page."""
 
-    anchor: str
+    anchor: str  # none where its numbers are not on the page
     name: str
     unit: str
     cells: int
@@ -170,8 +186,8 @@ def _languages(tables: Sequence[Glance], own: str) -> tuple[str, ...]:
 
 def _shown(anchor: str, glance: Glance, facts: Mapping[str, Any], page: _PageSettings) -> ShownTable:
     table = glance.first
-    number_of = min(len(table.estimates), page.most)
-    columns = _columns(table)
+    number_of = min(len(table.estimates), page.most) if anchor else 0
+    columns = _columns(table) if anchor else {}
     bars, drawn = _bars(table, number_of)
     rows = tuple(
         ShownRow(label, cells, bar)
@@ -211,7 +227,7 @@ def _shown(anchor: str, glance: Glance, facts: Mapping[str, Any], page: _PageSet
         rows,
         drawn,
         len(table.estimates),
-        _held(glance, columns, number_of, page.own, is_drawn=drawn is not None) if table.columns else None,
+        _held(glance, columns, number_of, page.own, is_drawn=drawn is not None) if anchor and table.columns else None,
     )
 
 
