@@ -12,9 +12,11 @@ intervals hold for nested estimates too.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -24,7 +26,7 @@ from dualmandate.errors import InvalidRequest
 from dualmandate.mechanism import Distribution, Noise
 from dualmandate.population import Domain
 from dualmandate.population.arrays import Booleans, Floats, Integers
-from dualmandate.publication.consistency.crossing import CrossedEstimates, CrossingMeasurement, Strata, estimate_crossed
+from dualmandate.publication.consistency.crossing import CrossedEstimates, estimate_crossed
 from dualmandate.publication.consistency.estimates import Pair, Weights, count_across
 from dualmandate.publication.consistency.noise_weights import NoiseWeights, PairWeights
 from dualmandate.publication.consistency.partitions import (
@@ -36,6 +38,7 @@ from dualmandate.publication.consistency.partitions import (
     heaviest_chain,
     lies_within,
 )
+from dualmandate.publication.consistency.strata import CrossingMeasurement, Orthogonal, Strata
 from dualmandate.publication.consistency.top_down_rounding import Capacities
 from dualmandate.publication.release_spec import ReleaseSpec
 from dualmandate.publication.tabulating import NOWHERE, single_rows
@@ -43,6 +46,7 @@ from dualmandate.workload import Factor, Table
 
 LARGEST_REST = 2**22  # At most so many cells of everything but the geography are grouped into a chain.
 LARGEST_FITTED = 10**7  # At most so many cells of one histogram are fitted to all tables.
+LARGEST_FITTED_FIRST = 2**18  # And at most so many where tables that cross have estimates in closed form.
 
 RowLabels = tuple[Integers, Integers]  # The table's row of each level of the geography, and of each cell of the rest.
 
@@ -122,6 +126,12 @@ class NestedTables:
     def is_complete(self) -> bool:
         """Whether all tables nest, and every cell can occur everywhere or nowhere."""
         return not self.across and self.capacities is None
+
+    @property
+    def is_orthogonal(self) -> bool:
+        """Whether tables that cross the others have estimates and standard errors in closed form."""
+        crossings = [each.measurement(0.0) for each in self.across]
+        return self.capacities is None and Orthogonal.of(self.chain, crossings) is not None
 
     def laid(self, place: NestedTable, values: NDArray[Any]) -> NDArray[Any]:
         """A table's numbers over nodes and groups; shape (nodes, groups)."""
@@ -292,6 +302,26 @@ def _counted_rows(factor: Factor) -> Integers | None:
     return found[0]
 
 
+def _in_one_chain(tables: Sequence[Table], axis: int) -> bool:
+    """Whether tables tell cells of all but one attribute apart by partitions that nest: of products, all factors do."""
+    rest = [tuple(factor for place, factor in enumerate(table.factors) if place != axis) for table in tables]
+    distinct = {tuple(factor.key for factor in factors): factors for factors in rest}
+    ordered = sorted(distinct.values(), key=lambda factors: math.prod(factor.rows for factor in factors))
+    return all(
+        _lies_within(fine, coarse)
+        for before, after in pairwise(ordered)
+        for coarse, fine in zip(before, after, strict=True)
+        if coarse.key != fine.key
+    )
+
+
+def _lies_within(fine: Factor, coarse: Factor) -> bool:
+    rows = _counted_rows(fine), _counted_rows(coarse)
+    if rows[0] is None or rows[1] is None or min(each.min(initial=0) for each in rows if each is not None) < 0:
+        return False
+    return lies_within(rows[0], rows[1])
+
+
 def _counts_all(labels: RowLabels) -> bool:
     return not any(np.any(each == NOWHERE) for each in labels)
 
@@ -301,8 +331,10 @@ def _nested_by(order: ReleaseSpec, tables: Sequence[Table], axis: int, *, wholly
 
     `wholly`: None also where it would not be complete, or two tables share a place: one histogram fits both.
     """
+    if wholly and (any(axis in masks for masks in order.domain.all_zero_masks) or not _in_one_chain(tables, axis)):
+        return None
     labels = _row_labels(order, tables, axis)
-    if labels is None or (wholly and any(axis in masks for masks in order.domain.all_zero_masks)):
+    if labels is None:
         return None
     exact = range(len(order.tables), len(tables))
     whole = [i for i, each in enumerate(labels) if _counts_all(each)]
@@ -327,8 +359,9 @@ def _partly_nested_by(order: ReleaseSpec, tables: Sequence[Table], axis: int) ->
     if nest is None:
         return None
     found = _with_passable_nest(order, nest)
-    # Without measured cells a nest is worth it only where no histogram could be fitted instead.
+    # Without measured cells a nest is worth it where no histogram could be fitted, or not as fast as its closed form.
     worth = found.cells_are_measured or order.domain.size > LARGEST_FITTED
+    worth = worth or (order.domain.size > LARGEST_FITTED_FIRST and found.is_orthogonal)
     return found if found.inside and worth else None
 
 
