@@ -133,12 +133,6 @@ def test_a_strategy_that_no_release_could_have_is_refused_before_it_is_looked_fo
     assert 'strategy = "workload"' in refused.value.instead
 
 
-def test_marginals_on_a_cluster_are_refused_when_they_are_planned(tmp_path: Path) -> None:
-    program = written(tmp_path, sizes=(10,) * 22, tables=((0, 1), (1, 2)), mechanism='[publication]\nengine = "spark"')
-    with pytest.raises(TooLarge, match="on a cluster"):
-        load(program).plan()
-
-
 def test_a_plan_that_would_not_be_read_back_is_not_saved(monkeypatch: pytest.MonkeyPatch) -> None:
     check_saved({"plan.json": "{}", "strategies/all.json": b"{}"})
     monkeypatch.setattr("dualmandate.planning.release_spec.LARGEST_STRATEGY", 1)
