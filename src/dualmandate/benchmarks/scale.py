@@ -1,4 +1,4 @@
-"""How planning, publishing and opening grow: with tables, areas, attributes and records, one axis at a time.
+"""How planning, publishing and opening grow: with tables, areas, attributes, long axes and records, one at a time.
 
 Each point runs in a process of its own, with one thread, at most so many processor seconds and so much memory; where it
 is refused, the words of the refusal stand in its row. What was measured is kept beside (`build/scale.json`), so that a
@@ -119,7 +119,7 @@ def _by(*places: int | str) -> str:
 
 
 def points() -> Iterator[Point]:
-    """Every point of every axis, the small ones first. Long axes join them once programs have words for prefixes."""
+    """Every point of every axis, the small ones first."""
     sets = [*combinations(range(12), 2), *combinations(range(12), 3)]
     for tables in (5, 20, 80, 200):
         yield Point("tables", tables, (10,) * 12, tuple(_by(*each) for each in islice(sets, tables)), 10**5)
@@ -128,6 +128,8 @@ def points() -> Iterator[Point]:
         yield Point("areas", areas, (areas, 2, 9), nested, 10**5, areas=True, mechanism='strategy = "workload"\n')
     for attributes in (4, 10, 20, 40, 100):
         yield Point("attributes", attributes, (10,) * attributes, ("every = 2",), 10**5)
+    for levels in (2**8, 2**10, 2**12, 2**14, 2**16):
+        yield Point("prefix levels", levels, (levels,), ('by = [{ attribute = "a0", sums = "prefix" }]',), 10**5)
     some = (_by(0, 1), _by(1, 2), _by(2, 3), _by(3, 4), _by(0, 4))
     for records in (10**5, 10**6, 10**7, 10**8):
         yield Point("records", records, (10,) * 5, some, records)

@@ -53,12 +53,12 @@ PIECE = 0.014  # seconds of the piece of work that says how fast a machine is
 
 # Bytes.
 MOST_READ, READ_VALUE = 5e8, 30.0  # while records are grouped: beyond, they lie on disk
-CELL = 16.0  # of a histogram, counted
+CELL = 10.0  # of a histogram, counted
 FITTED_CELL = 100.0
 RECONSTRUCTED_CELL = 96.0
 NESTED_CELL = 44.0
 HELD_NUMBER = 80.0  # of a table, as it is written
-HELD_ROW = 24.0
+HELD_ROW = 12.0
 LABEL = 24.0
 ON_DISK = 7e4  # of any release
 TABLE_ON_DISK = 4.5e4
@@ -134,6 +134,9 @@ def memory_needed(
     domain: Domain, measurements: Collection[Measurement], protection: Protection, records: float
 ) -> float:
     """Bytes that publishing holds at the most at once: while counting, estimating, fitting or writing."""
+    # Here, because its kernels cost more to import than a plan has time for.
+    from dualmandate.publication.consistency.records_fit import MOST_LEVELS
+
     measured, tables = [each.rows for each in measurements], [t for each in measurements for t in each.workload.tables]
     rows, numbers = sum(each.size for each in measured), sum(table.query_count for table in tables)
     public = public_totals(domain, protection)
@@ -143,14 +146,16 @@ def memory_needed(
     direct = all(each.direct for each in measured)
     if is_wide(domain, measured):
         sets = needed_marginals(domain, measurements, exact)
-        counting = 2.0 * CELL * sum(math.prod(domain.shape[axis] for axis in axes) for axes in sets)
+        counting = 3.0 * CELL * sum(math.prod(domain.shape[axis] for axis in axes) for axes in sets)
         estimating = 5.0 * 8.0 * (rows + numbers)
-        fitting = 2.0 * records * len(domain.shape)
+        levels = records * len(domain.shape)
+        fitting = 2.0 * levels if levels <= MOST_LEVELS else 0.0  # else no file of records is fitted
     elif is_sparse(domain, measured, [*tables, *exact]):
         counting = 16.0 * records
     else:
         counting = CELL * domain.size
-        estimating = 0.0 if direct else RECONSTRUCTED_CELL * domain.size
+        strategy = any(each.strategy is not None for each in measured)
+        estimating = (RECONSTRUCTED_CELL if strategy else 0.0 if direct else CELL) * domain.size
         fitting = FITTED_CELL * domain.size if domain.size <= LARGEST_FITTED else 0.0
     if direct and not is_wide(domain, measured):
         estimating += _labels(domain, len(tables) + len(exact))
