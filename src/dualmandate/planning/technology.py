@@ -31,11 +31,11 @@ from dualmandate.frontier import (
     split,
     stated_split,
 )
-from dualmandate.mechanism import MatrixRows, Measurement, NoiseLaw, Rows, Strategy, StrategyRows, TableRows
+from dualmandate.mechanism import GAUSSIAN, MatrixRows, Measurement, NoiseLaw, Rows, Strategy, StrategyRows, TableRows
 from dualmandate.mechanism.mechanism import loss_power
-from dualmandate.mechanism.strategy.strategy import NoiseName, optimize_strategy
+from dualmandate.mechanism.strategy.strategy import NoiseName, measures_marginals, optimize_strategy
 from dualmandate.mechanism.technologies import CELLS, NOISE_LAWS, OPTIMIZED, TABLES, noise_of
-from dualmandate.planning.published_errors import as_published
+from dualmandate.planning.published_errors import CombinedTables, as_published, combined_tables
 from dualmandate.planning.study import is_study, may_be_used
 from dualmandate.population import Neighbors, PrivacyLoss, PrivacyMeasure, Protection
 from dualmandate.population.arguments import named_twice
@@ -45,7 +45,8 @@ from dualmandate.population.wording import number
 from dualmandate.program.program import MOST_MEASURED
 from dualmandate.program.schema import BEST, MechanismTable
 from dualmandate.publication.costs import check_memory, memory_needed
-from dualmandate.publication.release_spec import ALL_TABLES, check_on_cluster, check_size, check_strategy
+from dualmandate.publication.nested_tables import LARGEST_FITTED, LARGEST_FITTED_FIRST
+from dualmandate.publication.release_spec import ALL_TABLES, check_size, check_strategy
 from dualmandate.workload import Identity, Total, Workload
 
 if TYPE_CHECKING:
@@ -106,9 +107,7 @@ class Technology:
             domain = next(iter(measured)).workload.domain
             try:
                 check_size(domain, measured, protection)
-                if on_cluster:
-                    check_on_cluster(domain, [each.rows for each in measured])
-                else:
+                if not on_cluster:
                     check_memory(memory_needed(domain, measured, protection, records))
             except TooLarge as refusal:
                 raise refusal.at(Place(key="workload" if self.strategy == TABLES else "mechanism.strategy")) from None
@@ -201,9 +200,38 @@ class TechnologyBuilder:
         tables = self.workload.tables
         overlapping = sum(any(int(factor.counts.max()) > 1 for factor in table.factors) for table in tables)
         few = len(tables) <= MOST_APART or 0 < overlapping <= MOST_APART
-        found = (TABLES, OPTIMIZED) if measured != APART or few else (TABLES,)
+        found = (TABLES, OPTIMIZED) if self._looks_for_strategies and (measured != APART or few) else (TABLES,)
         once = measured == self.groupings[0] != APART and not is_slow(CELLS, self.welfare)
         return (*found, CELLS) if once else found
+
+    @cached_property
+    def _looks_for_strategies(self) -> bool:
+        """Whether a strategy is looked for where the program leaves open what is measured.
+
+        Not where nothing measured by it could be made whole, and not in large domains where tables nest and share a ρ:
+        measured apart in their best shares, these err hardly more than anything can.
+        """
+        domain = self.workload.domain
+        if domain.size > LARGEST_FITTED:
+            return measures_marginals(self.workload, self.protection)
+        return domain.size <= LARGEST_FITTED_FIRST or not (self._is_counted_in_rho and self._nests)
+
+    @property
+    def _is_counted_in_rho(self) -> bool:
+        return self.welfare.privacy_measure is PrivacyMeasure.ZCDP
+
+    @property
+    def _nests(self) -> bool:
+        """Whether all tables nest, so that each measured apart they are estimated together."""
+        groups = self.groups(APART)
+        measurements = {name: Measurement(TableRows(each), GAUSSIAN, self.protection) for name, each in groups.items()}
+        even = dict.fromkeys(groups, Fraction(1, len(groups)))
+        return isinstance(combined_tables(measurements, even, self.protection), CombinedTables)
+
+    @property
+    def _needs_fitness(self) -> bool:
+        """Whether some table must be fit for use: its group gets what that takes by its own measurement."""
+        return bool(self.limits.floors or self.limits.consequence_floors)
 
     def groups(self, measured: str) -> dict[str, Workload]:
         """The tables measured together, by a name for the group, which is that of a saved plan: after its tables.
@@ -293,7 +321,10 @@ class TechnologyBuilder:
         produced, unknown = in_order(self._produced(measurements, shares), order), None
         if law.publishable:
             squared = {*measures_of(self.welfare).values()} <= {"squared"}
-            produced, unknown = as_published(produced, measurements, self.protection, squared=squared)
+            # What must be fit for use by its own measurement keeps the division that makes it so.
+            free = squared and not shares and law.privacy_measure is PrivacyMeasure.ZCDP and not self._needs_fitness
+            values = values_of(self.welfare) if free and len(measurements) > 1 else None
+            produced, unknown = as_published(produced, measurements, self.protection, squared=squared, values=values)
         produced = produced.remembered(name=law.name)
         frontier = produced if delta is None else in_epsilon(produced, delta).remembered()
         if self.participation is not None:

@@ -33,23 +33,22 @@ PROGRAM_MEMORY = 4.3e8  # bytes, of the program with its packages, a small relea
 SPARE = 0.95  # of the memory, and of the disk, that one release may take
 
 # Processor seconds, on the machine that they were measured on.
-SMALL_RELEASE = 0.8  # of any release
+SMALL_RELEASE = 1.1  # of any release
 EACH_TABLE = 0.011  # to write it in every form
 EACH_LAW = 1e-3  # of noise
 A_VALUE = 8e-8  # of a record, read from a file
-A_PLACE = 4e-9  # of a record in a marginal, of a cell in a table
+A_PLACE, MERGED = 4e-9, 10  # of a record in a marginal, of a cell in a table; so many times of one in a strategy
 A_ROW = 5e-8  # with noise
 A_STEP = 4e-5  # of a fit, for each table
 A_FITTED_CELL = 9e-9  # in one step, and for each table
 A_FITTED_SUM = 3e-10
 BESIDE_TOTALS = 3  # times as long, to hold what is exact
-A_NESTED_CELL = 1e-7  # of a leaf
+A_NESTED_CELL = 1e-6  # of a leaf
 A_CROSSED_CELL = 3e-7  # of a leaf that tables cross, and for each table
-A_NODE = 2e-4  # of the tree, for each grouping
+A_NODE = 5e-6  # of the tree, for each grouping
 A_RECONSTRUCTED_CELL = 1.5e-7  # by a strategy
 A_LEVEL = 1.2e-9  # of a record of a fitted file, looked at once
 USUAL_STEPS, USUAL_SWEEPS = 280, 3
-SIMULATED = 39  # releases, for what making tables whole does
 PIECE = 0.014  # seconds of the piece of work that says how fast a machine is
 
 # Bytes.
@@ -62,7 +61,8 @@ HELD_NUMBER = 80.0  # of a table, as it is written
 HELD_ROW = 24.0
 LABEL = 24.0
 ON_DISK = 7e4  # of any release
-TABLE_ON_DISK = 3e4
+TABLE_ON_DISK = 4.5e4
+TABLES_SHOWN, SHOWN_ON_PAGE, SHOWN_NUMBER = 150, 500, 200.0  # of so many tables, so many numbers at the most
 ROW_ON_DISK = 3.0
 
 
@@ -190,7 +190,9 @@ def _reading(order: ReleaseSpec) -> float:
     elif order.sparse:
         counted = min(order.records, float(order.domain.size)) * len(order.tables)
     else:
-        counted = float(order.domain.size) * max(1, len(order.tables) // 4)  # tables share what they add up first
+        # Tables share what they add up first; each group with a strategy begins with every cell.
+        passes = sum(MERGED if group.rows.strategy else max(1, len(group.tables) // 4) for group in order.groups)
+        counted = float(order.domain.size) * passes
     return A_VALUE * order.records * len(order.domain.shape) + A_PLACE * counted
 
 
@@ -202,7 +204,7 @@ def _made_whole(order: ReleaseSpec, nest: NestedTables | None) -> float:
     """Estimates and whole numbers, and the simulations of these."""
     # Here, because their kernels cost more to import than a plan has time for.
     from dualmandate.publication.consistency.records_fit import MOST_LEVELS, MOST_WORK
-    from dualmandate.publication.post_processing import too_long
+    from dualmandate.publication.post_processing import DRAWS, MOST_FITTED, MOST_SIMULATED, too_long
 
     count, cells = len(order.tables), float(order.domain.size)
     direct = all(group.rows.direct for group in order.groups)
@@ -221,7 +223,10 @@ def _made_whole(order: ReleaseSpec, nest: NestedTables | None) -> float:
     else:
         once = USUAL_STEPS * (A_STEP * count + cells * (A_FITTED_CELL + A_FITTED_SUM * count))
         once *= 1 if order.public is None else BESIDE_TOTALS
-    return (estimating + once) * (1 if too_long(order) else 1 + SIMULATED)
+    # Of many cells a fit is simulated too where it ends soon.
+    soon = nest is None and sum(t.query_count for t in order.tables) <= MOST_SIMULATED
+    soon = soon and USUAL_STEPS * cells * DRAWS <= MOST_FITTED
+    return (estimating + once) * (1 + DRAWS if soon or not too_long(order) else 1)
 
 
 def _writing(order: ReleaseSpec) -> float:
@@ -233,8 +238,9 @@ def _writing(order: ReleaseSpec) -> float:
 def _on_disk(order: ReleaseSpec) -> float:
     """Bytes of a release in all its forms: tables, what was measured, its page."""
     found = ON_DISK + ROW_ON_DISK * sum(group.rows.size for group in order.groups)
-    for table in (*order.tables, *order.public_tables):
+    for place, table in enumerate((*order.tables, *order.public_tables)):
         each = _class_of(table)
+        found += SHOWN_NUMBER * min(table.query_count, SHOWN_ON_PAGE) if place < TABLES_SHOWN else 0.0
         found += TABLE_ON_DISK + table.query_count * (each.number + each.column * len(table.label_axes))
     return found
 
@@ -248,7 +254,7 @@ class _Class:
     column: float
 
 
-IN_WORKBOOKS, WITH_INTERVALS, BARE = _Class(6.5e-5, 130, 60), _Class(3.5e-6, 50, 12), _Class(1.5e-6, 10, 6)
+IN_WORKBOOKS, WITH_INTERVALS, BARE = _Class(6.5e-5, 60, 45), _Class(3.5e-6, 50, 12), _Class(1.5e-6, 10, 6)
 
 
 def _class_of(table: Table) -> _Class:
