@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from itertools import combinations_with_replacement, product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -160,7 +161,7 @@ def test_whole_running_sums_are_the_nearest() -> None:
         for records in (None, 3):
             found = np.cumsum(rising_histogram(table, 0, estimates, variances, records))
 
-            def loss(sums: NDArray[np.generic], estimates: Floats = estimates, variances: Floats = variances) -> float:
+            def loss(sums: NDArray[Any], estimates: Floats = estimates, variances: Floats = variances) -> float:
                 return float((np.square(sums - estimates) / variances).sum())
 
             rising = [np.array(sums) for sums in combinations_with_replacement(range(9), 4)]

@@ -93,7 +93,8 @@ class SolvedBlock:
 
     @classmethod
     def of(cls, rows: Floats, below: float) -> SolvedBlock:
-        inverse: Floats = np.linalg.inv(np.asarray(rows.T @ rows, np.float64) + below * np.eye(rows.shape[1]))
+        known = rows.T @ rows + below * np.eye(rows.shape[1])
+        inverse = np.asarray(np.linalg.inv(known), dtype=np.float64)
         summed = inverse.sum(axis=1)
         return cls(rows, below, inverse, summed, 1.0 / float(summed.sum()))
 

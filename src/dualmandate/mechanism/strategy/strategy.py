@@ -382,12 +382,13 @@ def _laplace(part: WorkloadBlock, starts: int | None, arrays: Arrays) -> Gaussia
         return GaussianOptimum(stack, error, gaussian_optimum(part).lower)
     if (ends := _ends_alone(part)) is not None:
         return _between_ends(part.cell_by_cell(), ends)
+    # Beside a public total whether tables of counts fit is asked of a Gram matrix, which a long axis has no room for.
+    if arrays is NUMPY and _is_long(part) and (part.public or not fits(part)):
+        return _nested(part, "l1")
     largest = LARGEST_DENSE_STRATEGY if arrays is NUMPY else LARGEST_ON_DEVICE
     # Sums of cells of one attribute without exchangeable levels are better chosen freely.
     is_free = len(part.axes) == 1 and part.orbit_count == part.merged_size <= largest
     by_tables = not is_free and fits(part)
-    if arrays is NUMPY and not by_tables and _is_long(part):
-        return _nested(part, "l1")
     if not by_tables and part.merged_size > largest:
         raise TooLarge(
             f"a strategy for laplace noise on {part.merged_size:,} cells that queries tell apart",
