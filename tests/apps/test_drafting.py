@@ -255,7 +255,7 @@ def test_names_of_columns_with_blanks_and_commas(command: Command, tmp_path: Pat
         ("people by Kind, at birth", ("Kind, at birth",)),
     ]
     text = (tmp_path / "mine" / "program.toml").read_text(encoding="utf-8")
-    assert all(f"\n# {key:<7}= " in text for key in ("title", "agency", "author", "version", "date"))
+    assert all(f"\n# {key:<7} = " in text for key in ("title", "agency", "author", "version", "date"))
 
 
 def test_seven_records(command: Command, tmp_path: Path) -> None:

@@ -80,11 +80,9 @@ class PublicationCost:
 
     def words(self) -> str:
         """The same for people."""
-        time_taken = (
-            f"{number(self.seconds, 2)} seconds" if self.seconds < 120 else f"{number(self.seconds / 60, 2)} min"
-        )
-        sizes = f"{size_words(self.memory)} of memory and {size_words(self.disk)} on disk"
-        return f"publishing takes about {time_taken} of a processor, {sizes} here"
+        time_taken = f"{number(self.seconds, 2)} s" if self.seconds < 120 else f"{number(self.seconds / 60, 2)} min"
+        sizes = f"{size_words(self.memory)} of memory, {size_words(self.disk)} on disk"
+        return f"to publish here: about {time_taken} of a processor, {sizes}"
 
 
 def publication_cost(order: ReleaseSpec) -> PublicationCost:

@@ -241,7 +241,7 @@ class Tabulation:
                 found[axis] = Prefix(attribute.size)
             elif sums == RANGES:
                 found[axis] = AllRange(attribute.size)
-            else:
+            elif not isinstance(sums, str):
                 found[axis] = _listed_ranges(self.name, attribute, sums)
         return found
 

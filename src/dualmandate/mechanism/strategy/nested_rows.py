@@ -93,7 +93,7 @@ class SolvedBlock:
 
     @classmethod
     def of(cls, rows: Floats, below: float) -> SolvedBlock:
-        inverse = np.linalg.inv(rows.T @ rows + below * np.eye(rows.shape[1]))
+        inverse: Floats = np.linalg.inv(np.asarray(rows.T @ rows, np.float64) + below * np.eye(rows.shape[1]))
         summed = inverse.sum(axis=1)
         return cls(rows, below, inverse, summed, 1.0 / float(summed.sum()))
 
@@ -172,7 +172,8 @@ class IntegerNest:
     def sensitivity(self, norm: Norm) -> float:
         """The largest column norm."""
         power = 2 if norm == "l2" else 1
-        return float(self.largest_column(power)) ** (1.0 / power)
+        largest = float(self.largest_column(power))
+        return math.sqrt(largest) if power == 2 else largest
 
     def largest_column(self, power: int) -> Fraction:
         """The largest Σ_r (w_r·|a_r|)^power of a cell, exactly: what one record can move."""

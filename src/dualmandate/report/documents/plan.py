@@ -177,7 +177,7 @@ class PlannedTablePart(DocumentModel):
 
     name: Text = Field(description="As in the program file.")
     by: tuple[Text, ...] = Field(description="The attributes that it is broken down by.")
-    sums: dict[str, Literal["prefix", "ranges"] | tuple[tuple[Text, Text], ...]] = Field(
+    sums: dict[str, Literal["prefix", "ranges"] | tuple[tuple[Text, ...], ...]] = Field(
         description="How levels are added up in their order, by attribute: up to each level, or over ranges of levels."
     )
     where: dict[str, tuple[Text, ...]] = Field(description="The levels that are counted, by attribute.")
