@@ -303,7 +303,7 @@ def test_what_the_machine_cannot_hold_is_refused_before_work_starts(monkeypatch:
     assert "this machine can give it 839 kB" in refused.value.why
     assert refused.value.instead
     strategy = optimize_strategy(kron(identity(200), identity(200)))
-    with pytest.raises(TooLarge, match=r"an estimate of 4e\+04 cells, which takes some 3.84 MB"):
+    with pytest.raises(TooLarge, match=r"an estimate of 4e\+04 cells, which takes some 3.8 MB"):
         strategy.exact.count(np.ones(40_000))
     monkeypatch.undo()
     assert machine_memory() > 2**28
