@@ -192,7 +192,7 @@ def test_labels_of_values_are_drafted(ending: str, command: Command, tmp_path: P
         }
     ).astype(float)
     write = pyreadstat.write_sav if ending == "sav" else pyreadstat.write_dta
-    labels = {"sex": sexes, "job": jobs, "age": {999: "refused"}, "area": {1: "2", 2: "north"}}
+    labels: dict[str, Any] = {"sex": sexes, "job": jobs, "age": {999: "refused"}, "area": {1: "2", 2: "north"}}
     write(frame, str(tmp_path / f"people.{ending}"), variable_value_labels=labels)
     outcome = command("init", "drafted", "--from", f"people.{ending}", "--yes", "--by", "sex", "--by", "job")
     assert outcome.status == 0, outcome.err
@@ -255,7 +255,7 @@ def test_names_of_columns_with_blanks_and_commas(command: Command, tmp_path: Pat
         ("people by Kind, at birth", ("Kind, at birth",)),
     ]
     text = (tmp_path / "mine" / "program.toml").read_text(encoding="utf-8")
-    assert all(f"\n# {key:<7}= " in text for key in ("title", "agency", "author", "version", "date"))
+    assert all(f"\n# {key:<7} = " in text for key in ("title", "agency", "author", "version", "date"))
 
 
 def test_seven_records(command: Command, tmp_path: Path) -> None:
@@ -421,6 +421,24 @@ def test_what_is_asked_at_a_terminal(
     assert cost.source == "survey 2020"
     assert file.population.dropping_is_public == (identifier == "key")  # a record may come without an identifier
     load(tmp_path / "mine").plan()  # what no machine could publish would be refused
+
+
+def test_who_ends_the_input_ends_the_questions(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_csv(tmp_path / "people.csv", [{"region": "ab"[n % 2], "Person No.": f"p{n}"} for n in range(300)])
+
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setattr(sys, "stdin", Terminal("household\n"))
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    outcome = command("init", "mine", "--from", "people.csv")
+    assert outcome.status == 130
+    assert "nothing is left half-written" in outcome.err
+    assert not (tmp_path / "mine").exists()
+    assert outcome.err.count("Whose privacy is spent") == 1  # and nothing was asked after it
 
 
 def test_a_program_with_marks_is_not_approved_in_silence(command: Command, tmp_path: Path) -> None:

@@ -84,9 +84,10 @@ def opened(command: Command, *words: str, cap: str = "10", unit: str = "person")
 
 
 def planned(command: Command, *words: str) -> dict[str, Any]:
+    """The plan as it was saved: what publishing it would take is printed alone."""
     outcome = command("plan", "program.toml", "--out", "report", "--json", *words)
     assert outcome.status == 0, outcome.err
-    return outcome.document
+    return {key: value for key, value in outcome.document.items() if key != "publishing"}
 
 
 def the_ledger(project: Path) -> Ledger:

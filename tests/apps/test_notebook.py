@@ -419,10 +419,12 @@ def wrong_calls(taken: Collection[Parameter]) -> Iterator[tuple[list[object], di
         yield [], {"nobody": 1}
     if needed:
         yield [], {}
-        named = {each.name: Alien() for each in needed if each.kind is Parameter.KEYWORD_ONLY}
-        yield [Alien()] * (len(needed) - len(named)), dict(named)
+        named: dict[str, object] = {each.name: Alien() for each in needed if each.kind is Parameter.KEYWORD_ONLY}
+        yield [Alien()] * (len(needed) - len(named)), named
     else:
-        yield from (([], {each.name: Alien()}) for each in taken if each.kind in BY_NAME)
+        for each in taken:
+            if each.kind in BY_NAME:
+                yield [], {each.name: Alien()}
 
 
 def test_every_public_call_refuses_wrong_arguments_in_our_words(road: Road) -> None:

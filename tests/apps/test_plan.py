@@ -133,6 +133,8 @@ def test_out_writes_the_plan_beside_the_dossier(
     written = tmp_path / "a" / "report"
     outcome = command("plan", program, "--out", written, "--json")
     assert outcome.status == 0, outcome.err
+    cost = outcome.document.pop("publishing")  # of this machine: printed, and not saved
+    assert min(cost.values()) > 0
     assert json.loads((written / "plan.json").read_text(encoding="utf-8")) == outcome.document
     assert outcome.document["pages"] == {"dossier.html": hashlib.sha256(b"page").hexdigest()}
     assert sorted(path.name for path in written.iterdir()) == ["dossier.html", "plan.json"]

@@ -27,7 +27,7 @@ def test_what_it_takes_is_printed_and_not_saved(
     assert 1e5 < taken["disk"] < 1e6
     saved = json.loads((tmp_path / "report" / "plan.json").read_text(encoding="utf-8"))
     assert "publishing" not in saved
-    assert "publishing takes about" in command("plan", "program.toml").out
+    assert "to publish here: about" in command("plan", "program.toml").out
     # Who keeps what was printed has the same plan.
     (tmp_path / "report" / "plan.json").write_text(json.dumps(outcome.document), encoding="utf-8")
     (tmp_path / "dualmandate.toml").write_text("schema = 1\n", encoding="utf-8")

@@ -27,8 +27,9 @@ CLOSE = 1e-9  # relative
 
 @pytest.fixture(autouse=True)
 def nothing_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What making tables whole does to their errors is simulated after all else: most of the time, and not asked."""
+    """Fits end soon, and what they do to errors is not simulated: most of the time, and not asked here."""
     monkeypatch.setattr("dualmandate.publication.post_processing.MOST_SIMULATED", 0)
+    monkeypatch.setattr("dualmandate.publication.consistency.histogram_fit.MOST_STEPS", 50)
 
 
 def ledger_of(folder: Path, plan: Plan) -> Ledger:

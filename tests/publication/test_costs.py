@@ -133,12 +133,6 @@ def test_a_strategy_that_no_release_could_have_is_refused_before_it_is_looked_fo
     assert 'strategy = "workload"' in refused.value.instead
 
 
-def test_marginals_on_a_cluster_are_refused_when_they_are_planned(tmp_path: Path) -> None:
-    program = written(tmp_path, sizes=(10,) * 22, tables=((0, 1), (1, 2)), mechanism='[publication]\nengine = "spark"')
-    with pytest.raises(TooLarge, match="on a cluster"):
-        load(program).plan()
-
-
 def test_a_plan_that_would_not_be_read_back_is_not_saved(monkeypatch: pytest.MonkeyPatch) -> None:
     check_saved({"plan.json": "{}", "strategies/all.json": b"{}"})
     monkeypatch.setattr("dualmandate.planning.release_spec.LARGEST_STRATEGY", 1)
@@ -170,3 +164,15 @@ def test_memory_is_what_a_container_may_take(tmp_path: Path, monkeypatch: pytest
     assert machine.machine_memory() == 123_456_789 < free
     assert machine.size_words(123_456_789) == "123 MB"
     assert machine.size_words(1.5e9) == "1.5 GB"
+
+
+def test_a_file_of_records_that_is_not_fitted_takes_no_memory(tmp_path: Path) -> None:
+    """Marginals about more people than records are fitted to are published all the same."""
+    plan = load(written(tmp_path, sizes=(10,) * 22, tables=((0, 1), (1, 2)), mechanism='strategy = "optimized"')).plan()
+    measured, protection = plan.technology.measurements.values(), plan.program.protection
+
+    def needed(records: float) -> float:
+        return costs.memory_needed(plan.program.domain, measured, protection, records)
+
+    assert needed(1e7) - needed(0) == pytest.approx(costs.MOST_READ, rel=1e-3)
+    assert needed(1e9) == needed(1e7)

@@ -302,9 +302,3 @@ def test_what_cannot_be_published_is_refused_by_the_plan(tmp_path: Path) -> None
     with pytest.raises(TooLarge) as refused:
         load(tmp_path / "program.toml").plan()
     assert "cells" in refused.value.what
-
-
-def test_a_cluster_counts_cells() -> None:
-    workload = Workload.from_tabulations(MANY, [Tabulation.of("one", ("a0", "a1"))])
-    with pytest.raises(TooLarge, match="on a cluster"):
-        order_of(workload).check_on_cluster()

@@ -47,7 +47,7 @@ from dualmandate.publication.spark import noise_blocks as spark_engine
 from dualmandate.publication.spark.noise_blocks import Kernel, measured, noisy_blocks
 from dualmandate.publication.spark.session import check_sealed, gathered
 from dualmandate.publication.spark.subtrees import LEAVES, KernelPlace, SubtreeCut, in_subtrees
-from dualmandate.publication.spark.tabulating import READ, counted_cells, row_sums_of_table
+from dualmandate.publication.spark.tabulating import READ, counted_cells, row_sums_of_table, table_records
 from dualmandate.publication.states import row_sums
 from dualmandate.publication.tabulating import TabulationSpec
 from dualmandate.publication.wall import connected
@@ -142,7 +142,8 @@ def measured_here(
 
 def test_measuring_is_that_of_one_machine(spark: SparkSession, table: SparkTable, records: list[Record]) -> None:
     """From the records to noisy counts without leaving the cluster, beside other counts; one of them exact."""
-    frame = counted_cells(spark, spark.table(table.table), TabulationSpec(DOMAIN, BOUNDED, RULES), key=KEY)
+    spec = TabulationSpec(DOMAIN, BOUNDED, RULES)
+    frame = counted_cells(table_records(table, spec), spec, key=KEY)
     cells = frame.where(f"cell <> {READ}").selectExpr("0 AS kernel", "cell AS row", "records")
     totals = spark.range(5000).selectExpr("1 AS kernel", "id AS row", "id % 3 AS records").where("records > 0")
     kernels = [

@@ -20,10 +20,15 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from numpy.typing import NDArray
+from sqlalchemy import NullPool, create_engine, text
+from tests.publication.test_marginals_published import MANY
+from tests.publication.test_marginals_published import SETS as MARGINALS
 from tests.publication.test_publish import release_spec_of
-from tests.publication.towns import CODES, RHO, SHARES, write_towns
+from tests.publication.test_source_parts import odd_csv, odd_parquet
+from tests.publication.towns import CODES, RHO, SHARES, TABLE, write_towns
 
 from dualmandate.apps.cli import app
 from dualmandate.apps.output import run
@@ -38,22 +43,30 @@ from dualmandate.population import Attribute, Confidential, Domain, PrivacyLoss,
 from dualmandate.publication import (
     AttributeRule,
     CsvFile,
+    DatabaseTable,
     ParquetFile,
     Rules,
     Source,
     SparseHistogram,
-    StatisticalFile,
     ValueRule,
 )
 from dualmandate.publication import publish as publishing
 from dualmandate.publication.consistency import PartitionChain, Tree, estimate
+from dualmandate.publication.marginal_counts import MarginalCounts
 from dualmandate.publication.measuring import fingerprint, fingerprint_of
 from dualmandate.publication.release_folder import is_complete
 from dualmandate.publication.release_spec import ReleaseSpec
+from dualmandate.publication.sources import Frame
 from dualmandate.publication.spark import release as spark_release
 from dualmandate.publication.spark.release import SubtreeDivision, divided, in_file
 from dualmandate.publication.spark.subtrees import KernelPlace, SubtreeCut
-from dualmandate.publication.spark.tabulating import as_readable, tabulate_table
+from dualmandate.publication.spark.tabulating import (
+    PartedRecords,
+    counted_cells,
+    counted_marginals,
+    gathered_cells,
+    parted_records,
+)
 from dualmandate.publication.tabulating import TabulationSpec, tabulate
 
 if TYPE_CHECKING:
@@ -160,64 +173,144 @@ def started(folder: Path, cluster: Cluster, *words: str) -> subprocess.Popen[str
 def test_a_publication_whose_machine_dies_is_taken_up_again(cluster: Cluster, towns: Path, tmp_path: Path) -> None:
     """Real processes: killed with its Java when the measurements were on the disk; resumed, it is the same release."""
     process, until = started(towns, cluster), time.monotonic() + PATIENCE
-    while not list((towns / "releases").glob(".*.draft/measurements/*")) and time.monotonic() < until:
+    ledger = ledger_of(towns)
+    while not measured(ledger) and time.monotonic() < until:
         assert process.poll() is None, process.communicate()
         time.sleep(0.05)
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
-    ledger = ledger_of(towns)
     [entry] = ledger.releases("residents")
-    assert entry.state in (ReleaseState.OPENED, ReleaseState.MEASURED)
-    assert entry.fingerprint is not None
+    assert entry.state is ReleaseState.MEASURED
+    people = (towns / "people.parquet").read_bytes()
+    pq.write_table(pq.read_table(towns / "people.parquet").slice(1), towns / "people.parquet")  # nobody looks at them
     secret = ledger.secret(entry.name).open_for("a test")
     resumed = started(towns, cluster, "--resume", entry.name)
     said = resumed.communicate(timeout=PATIENCE)
     assert resumed.returncode == 0, said
+    assert not [word for word in ("WARN", "Stage", "log4j") if word in said[1]], said  # Java is not heard here
     found = check_release(towns, entry.name)
+    (towns / "people.parquet").write_bytes(people)
     assert numbers_of(found) == published_here(towns, tmp_path / "here", secret)
 
 
-ODD = ['a,"b', "", " space ", "é", "plain", "07", "7"]
+def measured(ledger: Ledger) -> bool:
+    return any(entry.state is ReleaseState.MEASURED for entry in ledger.releases("residents"))
 
 
-def test_files_that_workers_see_are_tabulated_by_them(spark: SparkSession, tmp_path: Path) -> None:
-    """CSV with quotes, empty values and lines that cannot be read, as one machine reads it."""
-    domain = Domain((Attribute("word", tuple(word for word in ODD if word), missing="?"), Attribute("sex", ("f", "m"))))
+def by_workers(spark: SparkSession, source: Source, spec: TabulationSpec, key: bytes) -> tuple[Any, Any, int]:
+    with parted_records(spark, source, spec) as found:
+        assert isinstance(found, PartedRecords), found
+        return gathered_cells(counted_cells(found, spec, key=key))
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet", "database"])
+def test_workers_read_files_and_databases_as_one_machine_does(
+    spark: SparkSession, tmp_path: Path, postgres_url: str, form: str
+) -> None:
+    """Each some parts: harmed CSV, Parquet with texts that are none, and a table of PostgreSQL in one snapshot."""
+    source: Source
+    if form == "database":
+        source = DatabaseTable("people", postgres_url)
+        driver = postgres_url.replace("postgresql:", "postgresql+psycopg:")
+        with create_engine(driver, poolclass=NullPool).begin() as database:
+            database.execute(text("CREATE TABLE people (word text, sex char(3), id bigint)"))
+            people = "SELECT chr((n % 9)::int + 97), 'f', n % 5000 FROM generate_series(1, 12000) AS n"
+            database.execute(text(f"INSERT INTO people {people}"))
+    else:
+        path = tmp_path / f"odd [1] file.{form}"
+        source = odd_csv(path, 1) if form == "csv" else odd_parquet(path)
+    levels = [*(chr(97 + n) for n in range(8)), "a,b", 'say "a"', "é", "07"]
+    domain = Domain((Attribute("word", tuple(levels), missing="?"), Attribute("sex", ("f", "m"))))
     rules = Rules({name: AttributeRule(ValueRule.DROP, ValueRule.DROP) for name in ("word", "sex")})
-    quoted = ['"' + word.replace('"', '""') + '"' for word in ODD]
-    rows = [f"{word};{sex};x" for word in (*quoted, "", "07", " space ") for sex in ("f", "m", '""', "m")]
-    odd = [b'plain;"f;x', b"plain;f", b"plain;f;x;y", b'"plain"s;f;x', b"pl\xe9in;f;x", b"7;f;\xe9", b"word;sex;other"]
-    path = tmp_path / "odd file.csv"
-    path.write_bytes("\r\n".join(["\ufeffword;sex;other", *rows, ""]).encode() + b"\n".join([*odd, b""]))
-    source, spec = CsvFile(path, ";"), TabulationSpec(domain, Protection(), rules)
-    assert as_readable(spark, source) == source
-    cells, counts, read = tabulate_table(source, spec, key=bytes(32))
-    box = tabulate(source, domain, protection=Protection(), rules=rules, key=bytes(32), sparse=True).open_for("a test")
-    assert isinstance(box.histogram, SparseHistogram)
-    assert (cells.tolist(), counts.tolist()) == (box.histogram.cells.tolist(), box.histogram.counts.tolist())
-    assert read == box.records_read == len(rows) + len(odd)
-    assert counts.sum() == 3 * 8 + 1
+    for protection in (Protection(), Protection(most_records_per_unit=2, identifier="id")):
+        spec = TabulationSpec(domain, protection, rules)
+        cells, counts, read = by_workers(spark, source, spec, SECRET)
+        box = tabulate(source, domain, protection=protection, rules=rules, key=SECRET, sparse=True).open_for("a test")
+        assert isinstance(box.histogram, SparseHistogram)
+        assert (cells.tolist(), counts.tolist()) == (box.histogram.cells.tolist(), box.histogram.counts.tolist())
+        assert read == box.records_read
+        assert 0 < counts.sum() < read
 
 
-def test_what_workers_cannot_read_is_tabulated_here_and_said(spark: SparkSession, towns: Path, tmp_path: Path) -> None:
+def test_marginals_are_counted_by_the_workers(spark: SparkSession, tmp_path: Path) -> None:
+    """Of a domain of 10²² cells, whose units have at most two records; the sums are those of one machine."""
+    path, generator = tmp_path / "many.csv", np.random.default_rng(4)
+    rows = np.column_stack([generator.integers(0, 10, (3000, 22)), generator.integers(0, 1200, 3000)])
+    lines = [",".join([*MANY.names, "unit"]), *(",".join(map(str, row)) for row in rows.tolist())]
+    path.write_text("\n".join(lines), encoding="utf-8")
+    for protection in (Protection(), Protection(most_records_per_unit=2, identifier="unit")):
+        with parted_records(spark, CsvFile(path), TabulationSpec(MANY, protection, Rules())) as found:
+            assert isinstance(found, PartedRecords)
+            there = counted_marginals(found, TabulationSpec(MANY, protection, Rules()), MARGINALS, key=SECRET)
+        asked = {"protection": protection, "rules": Rules(), "key": SECRET, "marginals": MARGINALS}
+        here = tabulate(CsvFile(path), MANY, **asked).open_for("a test")
+        assert isinstance(there.histogram, MarginalCounts)
+        assert isinstance(here.histogram, MarginalCounts)
+        assert there.histogram.counts.tobytes() == here.histogram.counts.tobytes()
+        assert (there.histogram.total, there.records_read) == (here.histogram.total, here.records_read)
+
+
+def test_what_workers_cannot_read_is_tabulated_here_and_said(spark: SparkSession, towns: Path) -> None:
     order, path = order_for(towns), towns / "people.parquet"
-    several = tmp_path / "people[1].parquet"
-    several.write_bytes(path.read_bytes())
+    spec = TabulationSpec(order.domain, order.protection, order.rules)
+    frame = Frame.of(pq.read_table(path), "people")
     with path.open("rb") as opened:
         cases: dict[str, Source] = {
-            "Spark reads its own tables": StatisticalFile(tmp_path / "people.dta"),
-            "several files to Spark": ParquetFile(several),
+            "in its memory": frame,
             "workers do not see": ParquetFile(f"/proc/self/fd/{opened.fileno()}"),
         }
         for words, source in cases.items():
-            assert words in str(as_readable(spark, source))
+            with parted_records(spark, source, spec) as found:
+                assert words in str(found)
     secret = Confidential("a test", SECRET)
     told = {}
-    for source in (ParquetFile(path), ParquetFile(several)):
-        with spark_release.counted_on_cluster(order, source, key=bytes(32)) as found:
-            told[found.words] = found.fingerprint(secret)
+    for source in (ParquetFile(path), frame):
+        with spark_release.counted_on_cluster(order, source, key=bytes(32)) as counted:
+            told[counted.words] = counted.fingerprint(secret)
     assert [("machine that published" in words) for words in told] == [False, True]
     assert len(set(told.values())) == 1
+
+
+CROSSING = TABLE.format(name="ages", by='"age"', share="1/10 * 1/1")
+
+
+def test_tables_that_cross_are_measured_by_the_workers(spark: SparkSession, tmp_path: Path) -> None:
+    """No count of a cell comes here; noise and tables are those of one machine, and progress is told."""
+    program = write_towns(tmp_path, "spark")
+    shared = program.read_text("utf-8").replace('share = "1/5 * 1/1"', 'share = "3/20 * 1/1"')
+    program.write_text(shared + CROSSING, encoding="utf-8")
+    wanted = published_here(tmp_path, tmp_path / "here", SECRET)
+    ledger = open_ledger(tmp_path / "ledger.sqlite", make_key(tmp_path / "key"), create=True)
+    approve(ledger, order_for(tmp_path))
+    told = Told([])
+    with secret_is(SECRET):
+        found = publishing.publish(
+            order_for(tmp_path),
+            ParquetFile(tmp_path / "people.parquet"),
+            ledger,
+            out=tmp_path / "out",
+            request=publishing.PublicationRequest("Eve", "people", other_ledger="to compare", unchecked=True),
+            progress=told,
+        )
+    assert numbers_of(found) == wanted
+    words = json.loads((found / "release.json").read_text("utf-8"))["engine"]
+    assert "a block of rows at a time" in words
+    assert "do not nest" in words
+    assert any("measuring on the cluster: tasks" in each for each in told.words)
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a publication says that it does."""
+
+    words: list[str]
+
+    def __call__(self, words: str) -> None:
+        self.words.append(words)
+
+    def count(self, words: str, done: int, of: int, /) -> None:
+        assert 0 <= done <= of
+        self.words.append(words)
 
 
 def plug_pulled(spark: SparkSession, cluster: Cluster, begun: Path, over: threading.Event) -> list[int]:

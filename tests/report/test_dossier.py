@@ -166,7 +166,7 @@ def test_it_says_how_sure_it_is_and_how_else_the_program_could_be_read(page: str
     lead = page[page.index('<h2 id="choice">') : page.index('<dl class="numbers">')]
     assert "This epsilon has no interval, because no number it rests on states an error." in lead
     assert "Taken as exact, because nothing is stated of their errors: population size, consequence, price of" in lead
-    assert page.count(">not stated</td>") == 10  # every calibrated number, the public total among them: error and kind
+    assert page.count(">not stated</td>") == 5  # of every calibrated number, the public total among them: its error
     assert "elsewhere in its range" not in page
     assert "Over what is stated of any one number, ε is between 2.439 and 5.2008" in page
     assert "Other readings of the program, and the ε that each would choose on the same frontier" in page

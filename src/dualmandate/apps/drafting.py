@@ -208,9 +208,12 @@ def _assume(_: str, default: str) -> str:
 
 
 def _ask(question: str, default: str) -> str:
-    """What is typed at the terminal; the default where nothing is."""
+    """What is typed at the terminal; the default where the line is empty. Who ends the input ends the command."""
     write(f"{question} [{default}] ", sys.stderr)
-    return sys.stdin.readline().strip() or default
+    line = sys.stdin.readline()
+    if not line:
+        raise KeyboardInterrupt
+    return line.strip() or default
 
 
 def named(name: str | None, directory: Path | None) -> tuple[str, Path]:

@@ -158,7 +158,7 @@ def write(plan: Plan, document: dict[str, Any], folder: Path, progress: Progress
         program = Path(os.path.relpath(plan.program.document.path.absolute(), folder.absolute())).as_posix()
         document = {**document, "program": {**document["program"], "file": program}}
         sealed = with_pages(document, pages)
-        files = {PLAN_FILE: json_text(sealed), **strategy_files(plan)}
+        files: dict[str, str | bytes] = {PLAN_FILE: json_text(sealed), **strategy_files(plan)}
         check_saved(files)
         write_files(files, draft)
     return sealed

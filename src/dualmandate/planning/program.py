@@ -41,6 +41,7 @@ from dualmandate.planning.uncertainty import check_uncertainty, estimates_of, so
 from dualmandate.planning.welfare import float_or_none, limits_of, welfare_of
 from dualmandate.population import PrivacyLoss
 from dualmandate.population.arguments import checked_class
+from dualmandate.population.machine import one_thread
 from dualmandate.program.file import Document, program_meant
 from dualmandate.program.program import ProgramFile, program_of, read_stated, with_bounds
 from dualmandate.program.schema import MechanismTable, ProgramKeys
@@ -74,7 +75,8 @@ class Program(ProgramFile):
         `remaining` is what the population's account has left, in the currency of the program; None where no ledger is
         counted. `progress` is told what is being done.
         """
-        return make_plan(self, remaining, progress or (lambda _: None))
+        with one_thread():
+            return make_plan(self, remaining, progress or (lambda _: None))
 
 
 def load(path: str | Path | Mapping[str, object]) -> Program:

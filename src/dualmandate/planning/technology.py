@@ -46,7 +46,7 @@ from dualmandate.program.program import MOST_MEASURED
 from dualmandate.program.schema import BEST, MechanismTable
 from dualmandate.publication.costs import check_memory, memory_needed
 from dualmandate.publication.nested_tables import LARGEST_FITTED, LARGEST_FITTED_FIRST
-from dualmandate.publication.release_spec import ALL_TABLES, check_on_cluster, check_size, check_strategy
+from dualmandate.publication.release_spec import ALL_TABLES, check_size, check_strategy
 from dualmandate.workload import Identity, Total, Workload
 
 if TYPE_CHECKING:
@@ -107,9 +107,7 @@ class Technology:
             domain = next(iter(measured)).workload.domain
             try:
                 check_size(domain, measured, protection)
-                if on_cluster:
-                    check_on_cluster(domain, [each.rows for each in measured])
-                else:
+                if not on_cluster:
                     check_memory(memory_needed(domain, measured, protection, records))
             except TooLarge as refusal:
                 raise refusal.at(Place(key="workload" if self.strategy == TABLES else "mechanism.strategy")) from None

@@ -57,34 +57,46 @@ def checked_call(function: Callable[Taken, T]) -> Callable[Taken, T]:
 
 
 def checked_class(made: type[T]) -> type[T]:
-    """A class whose values are made, and whose public methods are called, with arguments of the kinds that are meant.
+    """A class whose public methods are called with arguments of the kinds that are meant, and whose values hold such.
 
-    They are looked at before: a value keeps what it is made of, and would fail far from who made it.
+    They are looked at before a method is called, and in a value once it is made, since it may have brought what it was
+    given into its own form: what is kept of another kind would fail far from who gave it.
     """
-    for name in ["__init__", *(name for name in dir(made) if not name.startswith("_"))]:
+    names = dict.fromkeys(name for kind in made.__mro__ for name in vars(kind) if not name.startswith("_"))
+    for name in names:
         member = getattr_static(made, name)
         if isinstance(member, classmethod | staticmethod):
-            setattr(made, name, type(member)(_checked_before(member.__func__)))
+            setattr(made, name, type(member)(_held(member.__func__)))
         elif isfunction(member):
-            setattr(made, name, _checked_before(member))
+            setattr(made, name, _held(member))
+    made.__init__ = _held(made.__init__, made=True)  # type: ignore[method-assign]
     return made
 
 
-def _checked_before(function: Callable[Taken, T]) -> Callable[Taken, T]:
-    """A checked call whose arguments are looked at before; of a collection, its first element."""
+def _held(function: Callable[Taken, T], *, made: bool = False) -> Callable[Taken, T]:
+    """A checked call that holds arguments against what is meant: before, or what a value that is made keeps of them."""
     function = unwrap(function)  # one that was inherited may be checked already
     names, fitting = list(signature(function).parameters), set[tuple[str, type]]()
 
+    def check(args: tuple[object, ...], kwargs: dict[str, object]) -> None:
+        kinds = _kinds(function)
+        for name, given in (*zip(names, args, strict=False), *kwargs.items()):
+            value = getattr(args[0], name, given) if made else given
+            if (name, type(value)) in fitting or name not in kinds:
+                continue
+            if not _fits(value, kinds[name], most=int(made)):
+                raise TypeError(name)
+            if not isinstance(value, Collection):  # what is in a collection differs, and texts may be of a few
+                fitting.add((name, type(value)))
+
     @wraps(function)
     def held(*args: Taken.args, **kwargs: Taken.kwargs) -> T:
-        kinds = _kinds(function)
-        for name, value in (*zip(names, args, strict=False), *kwargs.items()):
-            if (name, type(value)) not in fitting and name in kinds:
-                if not _fits(value, kinds[name], most=1):
-                    raise TypeError(name)
-                if not isinstance(value, Collection):  # what is in a collection differs, and texts may be of a few
-                    fitting.add((name, type(value)))
-        return function(*args, **kwargs)
+        if not made:
+            check(args, kwargs)
+        found = function(*args, **kwargs)
+        if made:
+            check(args, kwargs)
+        return found
 
     return checked_call(held)
 
@@ -137,7 +149,10 @@ def _kind(meant: str, function: Callable[..., Any]) -> Any:
 
 
 def _fits(value: object, kind: Any, most: int | None = None) -> bool:
-    """Whether a value may be of a kind: sure where it says no. Of a collection, so many elements are looked at."""
+    """Whether a value may be of a kind: sure where it says no. Of a collection, so many elements are looked at.
+
+    Where none is, a text is a collection too: who takes it says better why its letters are not meant.
+    """
     origin, parts = get_origin(kind), get_args(kind)
     if origin in (Union, UnionType):
         return any(_fits(value, each, most) for each in parts)
@@ -150,7 +165,7 @@ def _fits(value: object, kind: Any, most: int | None = None) -> bool:
     plain = origin or kind
     if not isinstance(plain, type) or getattr(plain, "_is_protocol", False):  # what a protocol asks is not asked here
         return True
-    if isinstance(value, str) and issubclass(plain, Iterable) and not issubclass(plain, str):
+    if most != 0 and isinstance(value, str) and issubclass(plain, Iterable) and not issubclass(plain, str):
         return False  # its letters are meant nowhere
     if not isinstance(value, plain) and not (plain is int and isinstance(value, Integral)):
         return False

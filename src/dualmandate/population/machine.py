@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 UNKNOWN = 8 * 2**30  # bytes, where the system does not say what it has
@@ -40,6 +42,18 @@ def _of_groups() -> list[int]:
             continue
         found += [int(stated)] if stated.isdecimal() else []
     return found
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Linear algebra by one thread, meanwhile: threads of small products wait for each other, on a busy machine long.
+
+    A notebook has loaded its libraries before it is known what they are for; afterwards they are as they were.
+    """
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(limits=1, user_api="blas"):
+        yield
 
 
 def size_words(count: float) -> str:

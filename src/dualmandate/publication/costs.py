@@ -33,36 +33,36 @@ PROGRAM_MEMORY = 4.3e8  # bytes, of the program with its packages, a small relea
 SPARE = 0.95  # of the memory, and of the disk, that one release may take
 
 # Processor seconds, on the machine that they were measured on.
-SMALL_RELEASE = 0.8  # of any release
+SMALL_RELEASE = 1.1  # of any release
 EACH_TABLE = 0.011  # to write it in every form
 EACH_LAW = 1e-3  # of noise
 A_VALUE = 8e-8  # of a record, read from a file
-A_PLACE = 4e-9  # of a record in a marginal, of a cell in a table
+A_PLACE, MERGED = 4e-9, 10  # of a record in a marginal, of a cell in a table; so many times of one in a strategy
 A_ROW = 5e-8  # with noise
 A_STEP = 4e-5  # of a fit, for each table
 A_FITTED_CELL = 9e-9  # in one step, and for each table
 A_FITTED_SUM = 3e-10
 BESIDE_TOTALS = 3  # times as long, to hold what is exact
-A_NESTED_CELL = 1e-7  # of a leaf
+A_NESTED_CELL = 1e-6  # of a leaf
 A_CROSSED_CELL = 3e-7  # of a leaf that tables cross, and for each table
-A_NODE = 2e-4  # of the tree, for each grouping
+A_NODE = 5e-6  # of the tree, for each grouping
 A_RECONSTRUCTED_CELL = 1.5e-7  # by a strategy
 A_LEVEL = 1.2e-9  # of a record of a fitted file, looked at once
 USUAL_STEPS, USUAL_SWEEPS = 280, 3
-SIMULATED = 39  # releases, for what making tables whole does
 PIECE = 0.014  # seconds of the piece of work that says how fast a machine is
 
 # Bytes.
 MOST_READ, READ_VALUE = 5e8, 30.0  # while records are grouped: beyond, they lie on disk
-CELL = 16.0  # of a histogram, counted
+CELL = 10.0  # of a histogram, counted
 FITTED_CELL = 100.0
 RECONSTRUCTED_CELL = 96.0
 NESTED_CELL = 44.0
 HELD_NUMBER = 80.0  # of a table, as it is written
-HELD_ROW = 24.0
+HELD_ROW = 12.0
 LABEL = 24.0
 ON_DISK = 7e4  # of any release
-TABLE_ON_DISK = 3e4
+TABLE_ON_DISK = 4.5e4
+TABLES_SHOWN, SHOWN_ON_PAGE, SHOWN_NUMBER = 150, 500, 200.0  # of so many tables, so many numbers at the most
 ROW_ON_DISK = 3.0
 
 
@@ -80,11 +80,9 @@ class PublicationCost:
 
     def words(self) -> str:
         """The same for people."""
-        time_taken = (
-            f"{number(self.seconds, 2)} seconds" if self.seconds < 120 else f"{number(self.seconds / 60, 2)} min"
-        )
-        sizes = f"{size_words(self.memory)} of memory and {size_words(self.disk)} on disk"
-        return f"publishing takes about {time_taken} of a processor, {sizes} here"
+        time_taken = f"{number(self.seconds, 2)} s" if self.seconds < 120 else f"{number(self.seconds / 60, 2)} min"
+        sizes = f"{size_words(self.memory)} of memory, {size_words(self.disk)} on disk"
+        return f"to publish here: about {time_taken} of a processor, {sizes}"
 
 
 def publication_cost(order: ReleaseSpec) -> PublicationCost:
@@ -134,6 +132,9 @@ def memory_needed(
     domain: Domain, measurements: Collection[Measurement], protection: Protection, records: float
 ) -> float:
     """Bytes that publishing holds at the most at once: while counting, estimating, fitting or writing."""
+    # Here, because its kernels cost more to import than a plan has time for.
+    from dualmandate.publication.consistency.records_fit import MOST_LEVELS
+
     measured, tables = [each.rows for each in measurements], [t for each in measurements for t in each.workload.tables]
     rows, numbers = sum(each.size for each in measured), sum(table.query_count for table in tables)
     public = public_totals(domain, protection)
@@ -143,14 +144,16 @@ def memory_needed(
     direct = all(each.direct for each in measured)
     if is_wide(domain, measured):
         sets = needed_marginals(domain, measurements, exact)
-        counting = 2.0 * CELL * sum(math.prod(domain.shape[axis] for axis in axes) for axes in sets)
+        counting = 3.0 * CELL * sum(math.prod(domain.shape[axis] for axis in axes) for axes in sets)
         estimating = 5.0 * 8.0 * (rows + numbers)
-        fitting = 2.0 * records * len(domain.shape)
+        levels = records * len(domain.shape)
+        fitting = 2.0 * levels if levels <= MOST_LEVELS else 0.0  # else no file of records is fitted
     elif is_sparse(domain, measured, [*tables, *exact]):
         counting = 16.0 * records
     else:
         counting = CELL * domain.size
-        estimating = 0.0 if direct else RECONSTRUCTED_CELL * domain.size
+        strategy = any(each.strategy is not None for each in measured)
+        estimating = (RECONSTRUCTED_CELL if strategy else 0.0 if direct else CELL) * domain.size
         fitting = FITTED_CELL * domain.size if domain.size <= LARGEST_FITTED else 0.0
     if direct and not is_wide(domain, measured):
         estimating += _labels(domain, len(tables) + len(exact))
@@ -190,7 +193,9 @@ def _reading(order: ReleaseSpec) -> float:
     elif order.sparse:
         counted = min(order.records, float(order.domain.size)) * len(order.tables)
     else:
-        counted = float(order.domain.size) * max(1, len(order.tables) // 4)  # tables share what they add up first
+        # Tables share what they add up first; each group with a strategy begins with every cell.
+        passes = sum(MERGED if group.rows.strategy else max(1, len(group.tables) // 4) for group in order.groups)
+        counted = float(order.domain.size) * passes
     return A_VALUE * order.records * len(order.domain.shape) + A_PLACE * counted
 
 
@@ -202,7 +207,7 @@ def _made_whole(order: ReleaseSpec, nest: NestedTables | None) -> float:
     """Estimates and whole numbers, and the simulations of these."""
     # Here, because their kernels cost more to import than a plan has time for.
     from dualmandate.publication.consistency.records_fit import MOST_LEVELS, MOST_WORK
-    from dualmandate.publication.post_processing import too_long
+    from dualmandate.publication.post_processing import DRAWS, MOST_FITTED, MOST_SIMULATED, too_long
 
     count, cells = len(order.tables), float(order.domain.size)
     direct = all(group.rows.direct for group in order.groups)
@@ -221,7 +226,10 @@ def _made_whole(order: ReleaseSpec, nest: NestedTables | None) -> float:
     else:
         once = USUAL_STEPS * (A_STEP * count + cells * (A_FITTED_CELL + A_FITTED_SUM * count))
         once *= 1 if order.public is None else BESIDE_TOTALS
-    return (estimating + once) * (1 if too_long(order) else 1 + SIMULATED)
+    # Of many cells a fit is simulated too where it ends soon.
+    soon = nest is None and sum(t.query_count for t in order.tables) <= MOST_SIMULATED
+    soon = soon and USUAL_STEPS * cells * DRAWS <= MOST_FITTED
+    return (estimating + once) * (1 + DRAWS if soon or not too_long(order) else 1)
 
 
 def _writing(order: ReleaseSpec) -> float:
@@ -233,8 +241,9 @@ def _writing(order: ReleaseSpec) -> float:
 def _on_disk(order: ReleaseSpec) -> float:
     """Bytes of a release in all its forms: tables, what was measured, its page."""
     found = ON_DISK + ROW_ON_DISK * sum(group.rows.size for group in order.groups)
-    for table in (*order.tables, *order.public_tables):
+    for place, table in enumerate((*order.tables, *order.public_tables)):
         each = _class_of(table)
+        found += SHOWN_NUMBER * min(table.query_count, SHOWN_ON_PAGE) if place < TABLES_SHOWN else 0.0
         found += TABLE_ON_DISK + table.query_count * (each.number + each.column * len(table.label_axes))
     return found
 
@@ -248,7 +257,7 @@ class _Class:
     column: float
 
 
-IN_WORKBOOKS, WITH_INTERVALS, BARE = _Class(6.5e-5, 130, 60), _Class(3.5e-6, 50, 12), _Class(1.5e-6, 10, 6)
+IN_WORKBOOKS, WITH_INTERVALS, BARE = _Class(6.5e-5, 60, 45), _Class(3.5e-6, 50, 12), _Class(1.5e-6, 10, 6)
 
 
 def _class_of(table: Table) -> _Class:

@@ -8,10 +8,11 @@ too few or too many values and overlong lines are each a record that cannot be r
 from __future__ import annotations
 
 import csv
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numba
 import numpy as np
@@ -91,12 +92,18 @@ def csv_layout(path: Path, delimiter: str, choose: Callable[[Sequence[str]], Seq
     return CsvLayout(tuple(names), tuple(choose(names)), delimiter, len(line))
 
 
-def csv_batches(path: Path, layout: CsvLayout, read: Callable[[int], None]) -> Iterator[pyarrow.RecordBatch]:
-    """The records of the file; `read` is told from time to time how many bytes were read."""
-    held, done = b"", layout.first
+def csv_batches(
+    path: Path, layout: CsvLayout, read: Callable[[int], None], within: range | None = None
+) -> Iterator[pyarrow.RecordBatch]:
+    """The records of the file, or of the lines that begin within a run of its bytes.
+
+    `read` is told from time to time how many bytes were read.
+    """
+    begin, stop = (layout.first, sys.maxsize) if within is None else (within.start, within.stop)
+    held = b""
     with path.open("rb") as opened:
-        opened.seek(layout.first)
-        while part := opened.read(BLOCK):
+        done = _first_line(opened, begin, layout.first)
+        while done < stop and (part := opened.read(min(BLOCK, stop - done))):
             done += len(part)
             read(done)
             whole = part.rfind(b"\n") + 1
@@ -105,8 +112,20 @@ def csv_batches(path: Path, layout: CsvLayout, read: Callable[[int], None]) -> I
                 held = part[whole:]
             else:  # of a line that is too long already, no more is kept than shows it
                 held = (held + part)[: LONGEST_VALUE + 2]
+        ended = not held
+        while not ended and (part := opened.readline(BLOCK)):  # the last line goes on behind the run
+            held, ended = (held + part)[: LONGEST_VALUE + 2], part.endswith(b"\n")
     if held:
         yield layout.parsed(held)
+
+
+def _first_line(opened: BinaryIO, begin: int, first: int) -> int:
+    """Go to where the first line begins that does so at `begin` or later; there."""
+    opened.seek(max(begin - 1, first))
+    ended = begin <= first
+    while not ended and (part := opened.readline(BLOCK)):
+        ended = part.endswith(b"\n")
+    return opened.tell()
 
 
 def _split_loop(block: Any, delimiter: Any, places: Any, longest: Any, out: Any) -> Any:

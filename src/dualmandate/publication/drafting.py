@@ -507,7 +507,7 @@ def _days(column: _Column, made: Mapping[str, Any]) -> ColumnDraft:
 
 def _names_units(column: _Column, present: int) -> bool:
     """Whether a column is likely to name units: by its name, or as every record has a value of its own."""
-    words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", column.name.strip()).casefold()
+    words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", column.name.strip(" .:#")).casefold()
     own = column.different >= 0.9 * present
     return bool(IDENTIFIER_NAME.search(words) and column.different > max(2 * MOST_CODES, 0.1 * present)) or (
         own

@@ -75,6 +75,11 @@ class MarginalCounts:
     counts: Integers = field(repr=False)  # never printed
     total: int = field(repr=False)  # number of records, N
 
+    @staticmethod
+    def size(domain: Domain, sets: Sequence[Axes]) -> int:
+        """How many numbers such counts are."""
+        return sum(math.prod(domain.shape[axis] for axis in axes) for axes in sets)
+
     @cached_property
     def _starts(self) -> dict[Axes, int]:
         sizes = [math.prod(self.domain.shape[axis] for axis in axes) for axes in self.sets]
@@ -128,8 +133,7 @@ def count_marginals(
     named = ", ".join(f"{column} AS word_{number}" for number, column in enumerate(columns))
     connection.complete()  # what was asked before it, down to its last row
     reader = connection.sql(f"SELECT {named}, records::BIGINT AS records FROM {table}").to_arrow_reader(AT_A_TIME)
-    sizes = [math.prod(domain.shape[axis] for axis in axes) for axes in sets]
-    counts, total = np.zeros(sum(sizes), dtype=np.int64), 0
+    counts, total = np.zeros(MarginalCounts.size(domain, sets), dtype=np.int64), 0
     axes = np.array([axis for each in sets for axis in each], dtype=np.int64)
     lengths = np.array([len(each) for each in sets], dtype=np.int64)
     shape = np.array(domain.shape, dtype=np.int64)

@@ -34,6 +34,12 @@ def tabulation_key(secret: Confidential[bytes]) -> bytes:
     return hmac.new(secret.open_for("tabulating"), b"contribution bounds", sha256).digest()
 
 
+def seal_key(order: ReleaseSpec, secret: Confidential[bytes], *, mac: str) -> bytes:
+    """The key under which measurements are known again as those of this plan, these records and this sampler."""
+    told = f"measured/1 {SAMPLER_VERSION} {order.plan_digest} {mac}"
+    return hmac.new(secret.open_for("sealing what was measured"), told.encode(), sha256).digest()
+
+
 def fingerprint(order: ReleaseSpec, tabulated: Confidential[Tabulated], secret: Confidential[bytes]) -> str:
     """HMAC-SHA-256 of the exact counts, of the plan and of the versions, under the release's secret: 64 digits."""
     histogram = tabulated.open_for("binding a release to its data").histogram

@@ -34,6 +34,7 @@ from dualmandate.publication.consistency.partitions import (
     NestedPartitions,
     PartitionChain,
     Tree,
+    first_and_members,
     heaviest_chain,
     lies_within,
 )
@@ -212,10 +213,17 @@ def nest_together(order: ReleaseSpec) -> NestedTables | None:
     large, named = order.domain.size > LARGEST_FITTED, {each.attribute for each in order.domain.hierarchies}
     unnamed = [attribute.name not in named for attribute in order.domain.attributes]
     axes = sorted(range(len(unnamed)), key=unnamed.__getitem__)
-    wholly = (_nested_by(order, tables, axis, wholly=True) for axis in axes)
+    finer = _refinements(tables)
+    if finer is None:
+        return None
+    nesting = (axis for axis in axes if _may_nest(finer, axis))
+    wholly = (_nested_by(order, tables, axis, wholly=True) for axis in nesting)
     nest = next((each for each in wholly if each is not None), None)
     if nest is not None and _passable(nest, nest.places, all_variances(order)):
         return nest
+    # No table has every cell of the finest areas and groups, and a histogram is soon fitted.
+    if order.domain.size <= LARGEST_FITTED_FIRST and not np.all(finer, axis=(0, 2)).any():
+        return None
     partly = (_partly_nested_by(order, tables, axis) for axis in axes if large or not unnamed[axis])
     return next((each for each in partly if each is not None), None)
 
@@ -237,6 +245,31 @@ def _plain_tables(order: ReleaseSpec) -> list[Table] | None:
         return None
     tables = [*order.tables, *order.public_tables]
     return None if any(table.weight != 1 for table in tables) else tables
+
+
+def _refinements(tables: Sequence[Table]) -> Booleans | None:
+    """Whether a table tells apart what another one does, by attribute; shape (attributes, tables, tables).
+
+    A table that counts combinations of levels tells two of them apart where it does so by one attribute. None where one
+    counts levels otherwise than each once.
+    """
+    found = np.empty((len(tables[0].factors), len(tables), len(tables)), dtype=np.bool_)
+    for axis in range(len(found)):
+        factors = {table.factors[axis].key: table.factors[axis] for table in tables}
+        labels = [_counted_rows(factor) for factor in factors.values()]
+        known = [first_and_members(each)[1] for each in labels if each is not None]
+        if len(known) < len(labels):
+            return None
+        within = np.array([[lies_within(fine, coarse) for coarse in known] for fine in known])
+        places = [list(factors).index(table.factors[axis].key) for table in tables]
+        found[axis] = within[np.ix_(places, places)]
+    return found
+
+
+def _may_nest(finer: Booleans, axis: int) -> bool:
+    """Whether of any two tables one is finer in its areas, the levels of one attribute, and one in all the rest."""
+    rest = np.all(np.delete(finer, axis, axis=0), axis=0)
+    return bool(np.all((finer[axis] | finer[axis].T) & (rest | rest.T)))
 
 
 def _row_labels(order: ReleaseSpec, tables: Sequence[Table], axis: int) -> list[RowLabels] | None:

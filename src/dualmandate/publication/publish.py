@@ -10,10 +10,11 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Collection, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dualmandate.errors import CannotWrite, NotApproved, Refusal, ReleaseConflict
 from dualmandate.ledger import Ledger, ReleaseEntry, ReleaseState, Request
@@ -22,16 +23,29 @@ from dualmandate.ledger.chain import RELEASE_FILE, found_head
 from dualmandate.ledger.durable import make_folders, sync_folder
 from dualmandate.population import Confidential
 from dualmandate.publication.costs import check_affordable
-from dualmandate.publication.measuring import exact_totals, fingerprint, measure, tabulation_key
-from dualmandate.publication.release_folder import Standing, is_complete, write_measurements, write_release
+from dualmandate.publication.measuring import exact_totals, fingerprint, measure, seal_key, tabulation_key
+from dualmandate.publication.release_folder import (
+    SEALED,
+    Measured,
+    Standing,
+    is_complete,
+    seal_measurements,
+    sealed_measurements,
+    write_measurements,
+    write_release,
+)
 from dualmandate.publication.release_spec import ReleaseSpec
 from dualmandate.publication.reserving import heed_all, open_records, reserve
-from dualmandate.publication.sources import Source, SparkTable
+from dualmandate.publication.sources import Source, SparkTable, check_source, has_pages
 from dualmandate.publication.states import state_of
 from dualmandate.publication.tabulating import Tabulated, TabulationSpec, check_readable, tabulate
 
+if TYPE_CHECKING:
+    from dualmandate.publication.post_processing import PostProcessed
+
 Told = Callable[[str], None] | None  # is told what is being done
 HERE = "The records were tabulated and measured, and the tables made consistent, on the machine that published."
+ESTIMATING_THERE = "estimating and making the tables consistent on the cluster, writing them"
 
 
 @dataclass(frozen=True)
@@ -126,13 +140,23 @@ class _Work:
         if self.progress is not None:
             self.progress(words)
 
+    @contextmanager
+    def on_cluster(self, words: str) -> Iterator[None]:
+        """Tell what the cluster does, and how much of it is done."""
+        from dualmandate.publication.spark.session import watched
+
+        self.tell(words)
+        with watched(words, self.progress):
+            yield
+
 
 def _check(order: ReleaseSpec, source: Source, ledger: Ledger, out: Path) -> None:
     order.check()
     if isinstance(source, SparkTable):
         order.check_on_cluster()
     _check_account(order, ledger)
-    check_readable(source, order.domain, protection=order.protection, rules=order.rules)
+    by_workers = order.engine == "spark" and has_pages(source) and _pages_are_whole(order, source)
+    check_readable(source, order.domain, protection=order.protection, rules=order.rules, pages=not by_workers)
     make_folders(out)
     if not os.access(out, os.W_OK | os.X_OK):
         raise CannotWrite(
@@ -140,6 +164,14 @@ def _check(order: ReleaseSpec, source: Source, ledger: Ledger, out: Path) -> Non
         )
     check_affordable(order, out)
     heed_all(ledger, source, [out])
+
+
+def _pages_are_whole(order: ReleaseSpec, source: Source) -> bool:
+    """Whether workers of a cluster read the pages of a source to their end; refused where they are damaged."""
+    from dualmandate.publication.spark.release import check_pages
+
+    check_source(source)
+    return check_pages(order, source)
 
 
 def _check_account(order: ReleaseSpec, ledger: Ledger) -> None:
@@ -156,7 +188,7 @@ def _carry_out(work: _Work, entry: ReleaseEntry) -> Path:
     final = work.out / entry.name
     try:
         _tidy(work)
-        with _claimed(work.out, entry.name) as draft:
+        with _claimed(work.out, entry.name, measured=_is_measured(work.ledger, entry.name)) as draft:
             _check_own(work.ledger, entry.name, final)
             _check_active(work.ledger, entry.name)
             open_records(work.ledger, work.source, entry.name, by=work.by)
@@ -233,6 +265,9 @@ def _make(work: _Work, entry: ReleaseEntry, draft: Path) -> str:
 
     The SHA-256 of its `release.json`.
     """
+    found = _measured_before(work, entry, draft)
+    if found is not None:
+        return _resumed_on_cluster(work, entry, draft, found) or _finished(work, entry, draft, found)
     if work.order.engine == "spark":
         return _make_on_cluster(work, entry, draft)
     work.tell("tabulating the records")
@@ -257,52 +292,112 @@ def _measure_and_write(
     work: _Work, entry: ReleaseEntry, draft: Path, tabulated: Confidential[Tabulated], *, words: str
 ) -> str:
     """The steps of `_make` where the whole histogram comes here; no caller keeps it."""
-    order, ledger = _told(work.order, words), work.ledger
+    order, ledger = work.order, work.ledger
     secret = ledger.secret(entry.name)
     mac = fingerprint(order, tabulated, secret)
     ledger.bind(entry.name, mac, by=work.by)
     work.tell("measuring")
-    measured = tuple(measure(order, tabulated, secret, mac=mac))
-    totals = exact_totals(order, tabulated)
+    found = Measured(tuple(measure(order, tabulated, secret, mac=mac)), exact_totals(order, tabulated), words)
     del tabulated, secret  # nothing below may look at what is confidential, and memory holds it no longer
-    write_measurements(draft, order, measured)
+    _keep_measured(work, entry, draft, found)
+    return _finished(work, entry, draft, found)
+
+
+def _keep_measured(work: _Work, entry: ReleaseEntry, draft: Path, found: Measured) -> None:
+    """Bring what was measured to the disk, sealed under the secret of the release, and say so in the ledger."""
+    write_measurements(draft, work.order, found.rows)
+    seal_measurements(draft, found, key=_seal_key(work, entry))
     _reach(work, entry.name, ReleaseState.MEASURED)
+
+
+def _measured_before(work: _Work, entry: ReleaseEntry, draft: Path) -> Measured | None:
+    """What the draft holds of a release that the ledger says is measured; None where it must be measured again."""
+    if not _is_measured(work.ledger, entry.name):
+        return None
+    found = sealed_measurements(draft, work.order, key=_seal_key(work, entry))
+    if found is None:
+        _clear(draft, _replaced(work.out / entry.name), kept=())
+    return found
+
+
+def _is_measured(ledger: Ledger, release: str) -> bool:
+    return ledger.release(release).state in STEPS[STEPS.index(ReleaseState.MEASURED) :]
+
+
+def _seal_key(work: _Work, entry: ReleaseEntry) -> bytes:
+    """Of the secret, the plan, the records and the sampler: measurements of any others are not taken for its own."""
+    mac = work.ledger.release(entry.name).fingerprint
+    assert mac is not None  # it was bound before it was measured
+    return seal_key(work.order, work.ledger.secret(entry.name), mac=mac)
+
+
+def _finished(work: _Work, entry: ReleaseEntry, draft: Path, found: Measured) -> str:
+    """Estimates and tables of what was measured, all of it public, and everything written."""
+    order, standing = _told(work.order, found.words), _standing(work.ledger, entry)
     work.tell("estimating, making the tables consistent, writing them")
-    return write_release(draft, order, measured, totals=totals, entry=entry, standing=_standing(ledger, entry))
+    return write_release(draft, order, found.rows, totals=found.totals, entry=entry, standing=standing)
+
+
+def _resumed_on_cluster(work: _Work, entry: ReleaseEntry, draft: Path, found: Measured) -> str | None:
+    """The same in subtrees on a cluster, where the release was begun so; what was measured is sent there."""
+    if work.order.engine != "spark" or work.order.marginals is not None:
+        return None
+    from dualmandate.publication.spark import release as there
+
+    division = there.divided(work.order)
+    if not isinstance(division, there.SubtreeDivision):
+        return None
+    with (
+        work.on_cluster(ESTIMATING_THERE),
+        there.measured_before(division, found.rows, found.totals, folder=draft) as sent,
+        sent.post_processed() as made,
+    ):
+        return _written(work, entry, draft, found, made)
+
+
+def _written(work: _Work, entry: ReleaseEntry, draft: Path, found: Measured, made: PostProcessed) -> str:
+    order, standing = _told(work.order, found.words), _standing(work.ledger, entry)
+    return write_release(draft, order, (), totals=found.totals, entry=entry, standing=standing, made=made)
 
 
 def _make_on_cluster(work: _Work, entry: ReleaseEntry, draft: Path) -> str:
-    """The same on a cluster: in subtrees where the tables nest, else the histogram is brought here."""
-    from dualmandate.publication.spark.release import (
-        NOT_IN_SUBTREES,
-        SubtreeDivision,
-        counted_on_cluster,
-        divided,
-        measured_on_cluster,
-    )
+    """The same on a cluster: in subtrees where the tables nest; else noise is drawn there where rows are counted so."""
+    from dualmandate.publication.spark import release as there
 
-    division, ledger = divided(work.order), work.ledger
-    work.tell("tabulating the records on the cluster")
-    key = tabulation_key(ledger.secret(entry.name))
-    with counted_on_cluster(work.order, work.source, key=key) as histogram:
+    ledger, key = work.ledger, tabulation_key(work.ledger.secret(entry.name))
+    if work.order.marginals is not None:
+        with work.on_cluster("counting marginals of the records on the cluster"):
+            words, *counted = there.marginals_on_cluster(work.order, work.source, key=key)
+        # Handed over without a name here, too.
+        return _measure_and_write(work, entry, draft, counted.pop(), words=f"{words}; {there.MARGINALS}")
+    division = there.divided(work.order)
+    with ExitStack() as until:
+        with work.on_cluster("tabulating the records on the cluster"):
+            histogram = until.enter_context(there.counted_on_cluster(work.order, work.source, key=key))
         del key  # a worker that reads its part again has it from the cluster
-        if not isinstance(division, SubtreeDivision):
-            words = f"{histogram.words}; {NOT_IN_SUBTREES.format(why=division)}"
+        if not (isinstance(division, there.SubtreeDivision) or there.is_counted_in_rows(work.order)):
+            words = f"{histogram.words}; {there.NOT_IN_SUBTREES.format(why=division)}"
             return _measure_and_write(work, entry, draft, histogram.tabulated(), words=words)
-        order, secret = _told(work.order, f"{histogram.words}; {division.words}"), ledger.secret(entry.name)
+        secret = ledger.secret(entry.name)
         mac = histogram.fingerprint(secret)
         ledger.bind(entry.name, mac, by=work.by)
-        work.tell("measuring on the cluster")
-        with measured_on_cluster(division, histogram, secret, mac=mac, folder=draft) as found:
+        with work.on_cluster("measuring on the cluster"):
+            if isinstance(division, there.SubtreeDivision):
+                asked = there.measured_on_cluster(division, histogram, secret, mac=mac, folder=draft)
+                found: there.ClusterMeasurements | there.RowValues = until.enter_context(asked)
+                words = division.words
+            else:
+                found = there.rows_on_cluster(work.order, histogram, secret, mac=mac, folder=draft)
+                words = there.IN_BLOCKS.format(why=division)
             # A worker may have died and its part been read again: what was measured is what was bound, or is refused.
             ledger.bind(entry.name, histogram.fingerprint(secret), by=work.by)
-            del secret
-            write_measurements(draft, order, found.measurements)
-            _reach(work, entry.name, ReleaseState.MEASURED)
-            work.tell("estimating and making the tables consistent on the cluster, writing them")
-            with found.post_processed() as made:
-                standing = _standing(ledger, entry)
-                return write_release(draft, order, (), totals=found.totals, entry=entry, standing=standing, made=made)
+        del secret
+        measured = Measured(tuple(found.measurements), found.totals, f"{histogram.words}; {words}")
+        _keep_measured(work, entry, draft, measured)
+        if not isinstance(found, there.ClusterMeasurements):
+            return _finished(work, entry, draft, measured)
+        with work.on_cluster(ESTIMATING_THERE), found.post_processed() as made:
+            return _written(work, entry, draft, measured, made)
 
 
 def _standing(ledger: Ledger, entry: ReleaseEntry) -> Standing:
@@ -322,13 +417,16 @@ def _reach(work: _Work, release: str, state: ReleaseState, digest: str | None = 
 
 
 @contextmanager
-def _claimed(out: Path, release: str) -> Iterator[Path]:
-    """The folder in which a release is made, for one process at a time; one that is killed lets go."""
+def _claimed(out: Path, release: str, *, measured: bool = False) -> Iterator[Path]:
+    """The folder in which a release is made, for one process at a time; one that is killed lets go.
+
+    What a killed one left goes, but for measurements of a release that was `measured`.
+    """
     draft, final = _draft(out, release), out / release
     handles: list[int] = []
     try:
         _hold(draft, final, handles)
-        _clear(draft, _replaced(final))
+        _clear(draft, _replaced(final), kept=SEALED if measured else ())
         yield draft
     finally:
         with suppress(OSError):  # it is gone, or holds what a resumed release replaces
@@ -358,10 +456,12 @@ def _hold(draft: Path, final: Path, handles: list[int]) -> None:
         raise CannotWrite.because(error, draft) from None
 
 
-def _clear(draft: Path, replaced: Path) -> None:
-    """Away with what a killed process left: everything is made again."""
+def _clear(draft: Path, replaced: Path, kept: Collection[str]) -> None:
+    """Away with what a killed process left: everything else is made again."""
     try:
         for path in draft.iterdir():
+            if path.name in kept:
+                continue
             shutil.rmtree(path) if path.is_dir() else path.unlink()
         if replaced.exists():
             shutil.rmtree(replaced)

@@ -44,6 +44,7 @@ from dualmandate.publication.intervals import (
     Probability,
     SimultaneousIntervals,
     asked_for,
+    draws_of,
     interval_by_law,
     interval_of,
     simultaneous_of,
@@ -283,6 +284,36 @@ class Release:
         weights = float(errors.table.grid) * errors.rows.weights(table, cells.tolist())
         simulated = interval_of(estimate, weights, _kinds(errors.rows), errors.noises, probability=probability)
         return replace(simulated, standard_error=spread_of(draws))
+
+    def difference(
+        self, table: str, more: Mapping[str, Levels], less: Mapping[str, Levels], *, probability: Probability = 0.95
+    ) -> Interval:
+        """The interval about what one number of a table has more than another, from the noise that both share.
+
+        Of a cumulative table it is that of a range: `more` {"income": "up to 99"} and `less` {"income": "up to 9"} are
+        incomes from 10 to 99. Both may be sums, as in `interval`.
+        """
+        if table in self.ratios or table in self.superpopulation():
+            raise InvalidRequest(
+                f"the difference of two numbers of '{table}'",
+                why="it is a ratio, or estimates a superpopulation, and these have no noise alone as their error",
+                instead="ask for the intervals of the two numbers, or for a table of counts",
+            )
+        estimates = self.published(table).estimates
+        above, below = self._cells(table, more), self._cells(table, less)
+        estimate = float(estimates[above].sum() - estimates[below].sum())
+        covers, unit = self._covers(table), self._unit_of(table)
+        if self._entry("tables", table)["exact"]:
+            nominal, words = float(asked_for(probability)), "published without noise"
+            return Interval(estimate, estimate, estimate, nominal, 1.0, True, words, standard_error=0.0, unit=unit)
+        errors = self._errors(table)
+        taken = errors.rows.weights(table, above.tolist()) - errors.rows.weights(table, below.tolist())
+        weights, kinds = float(errors.table.grid) * taken, _kinds(errors.rows)
+        draws = draws_of(weights, kinds, errors.noises)
+        found = interval_by_law(estimate, draws, probability=probability)
+        if found is None:
+            found = interval_of(estimate, weights, kinds, errors.noises, probability=probability)
+        return replace(found, standard_error=spread_of(draws), covers=covers, unit=unit)
 
     def intervals(self, table: str, by: Sequence[str] | None = None, *, probability: Probability = 0.95) -> pa.Table:
         """Every number of a table with its standard error and its interval, as an Arrow table with one row a number.

@@ -7,10 +7,11 @@ records the SHA-256 of `release.json` itself. Equal content gives equal bytes: t
 from __future__ import annotations
 
 import hashlib
+import hmac
 import json
 import platform
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from functools import cache
 from importlib.metadata import version
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dualmandate.errors import CannotWrite
+from dualmandate.errors import CannotWrite, InvalidRelease
 from dualmandate.ledger import Approval, Head, ReleaseEntry, Signature, account_identifier
 from dualmandate.ledger.chain import RELEASE_FILE
 from dualmandate.ledger.durable import durably, sync_folder
@@ -54,6 +55,7 @@ from dualmandate.publication.writing import (
     file_names,
     measurements_sheet,
     ratio_sheet,
+    read_measurements,
     tidy_sheet,
     values_sheet,
 )
@@ -90,9 +92,52 @@ def _person(by: str, signature: Signature | None) -> dict[str, object]:
 def write_measurements(draft: Path, order: ReleaseSpec, measured: Iterable[NoisyRows]) -> None:
     """Bring every measurement to the disk."""
     names = file_names([group.name for group in order.groups])
-    folder = _folder(draft, "measurements")
+    folder = _folder(draft, MEASUREMENTS)
     for each in measured:
         Parquet().write(measurements_sheet(each, _named(order)), folder / names[each.group])
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """All that is taken from the records: every group with its noise, what is exact, and in words where it was done."""
+
+    rows: tuple[NoisyRows, ...] = field(repr=False)
+    totals: Integers | None = field(repr=False)
+    words: str
+
+
+MEASUREMENTS, SEAL, TOTALS = "measurements", ".seal.json", ".totals"
+SEALED = (MEASUREMENTS, SEAL, TOTALS)  # what is kept of a draft from when it was measured until it is a release
+
+
+def seal_measurements(draft: Path, found: Measured, *, key: bytes) -> None:
+    """Bring to the disk what tells the measurements of this draft from any others: an HMAC of them, and the rest."""
+    _write(draft, TOTALS, b"" if found.totals is None else found.totals.astype("<i8", copy=False).tobytes())
+    content = {"words": found.words, "totals": found.totals is not None, "files": _sealed_files(draft)}
+    mac = hmac.new(key, json.dumps(content, sort_keys=True).encode(), hashlib.sha256).hexdigest()
+    _write(draft, SEAL, json.dumps(content | {"mac": mac}).encode())
+
+
+def _sealed_files(draft: Path) -> dict[str, str]:
+    return {name: digest for name, digest in digests(draft).items() if name != SEAL}
+
+
+def sealed_measurements(draft: Path, order: ReleaseSpec, *, key: bytes) -> Measured | None:
+    """What was measured before, and nothing where a file of it is not there, harmed, or of another release."""
+    try:
+        content = json.loads((draft / SEAL).read_bytes())
+        mac = str(content.pop("mac"))
+        known = hmac.new(key, json.dumps(content, sort_keys=True).encode(), hashlib.sha256).hexdigest()
+        if not hmac.compare_digest(mac, known) or content["files"] != _sealed_files(draft):
+            return None
+        names = file_names([group.name for group in order.groups])
+        read = [read_measurements(draft / MEASUREMENTS / f"{names[group.name]}.parquet") for group in order.groups]
+        kinds = [group.rows.kinds().astype(np.int64, copy=False) for group in order.groups]  # one number, mostly
+        rows = [replace(each, kinds=own) for each, own in zip(read, kinds, strict=True)]
+        totals = np.frombuffer((draft / TOTALS).read_bytes(), dtype="<i8").astype(np.int64)
+        return Measured(tuple(rows), totals if content["totals"] else None, content["words"])
+    except (OSError, ValueError, KeyError, AttributeError, InvalidRelease):
+        return None
 
 
 def write_release(
@@ -138,6 +183,8 @@ def write_release(
     if entry.unchecked:
         facts["unchecked"] = True
     facts["ledger_head"] = standing.head.document()
+    for name in (SEAL, TOTALS):
+        (draft / name).unlink(missing_ok=True)
     facts["files"] = digests(draft)
     if order.page is not None:
         page = order.page(facts, [glance for glance, _ in (*written, *ratios)]).encode()

@@ -140,10 +140,9 @@ class ReleaseSpec:
             require_sdmx()
 
     def check_on_cluster(self) -> None:
-        """Refuse what a cluster cannot count, or write."""
+        """Refuse what a cluster cannot write."""
         if self.synthetic_records:
             raise records_from_a_cluster()
-        check_on_cluster(self.domain, [group.rows for group in self.groups])
 
     def _check_names(self) -> None:
         """Each table has a name of its own, also beside what is exact; groups too: their names decide their noise."""
@@ -224,16 +223,6 @@ def _check_wide(domain: Domain, measurements: Collection[Measurement], public: W
             f"a release would have to count {cells:,} cells of {len(sets):,} marginals",
             why=f"at most {LARGEST_DENSE_HISTOGRAM:,} are held",
             instead="ask for tables of fewer attributes, or of fewer levels",
-        )
-
-
-def check_on_cluster(domain: Domain, measured: Sequence[Rows]) -> None:
-    """Refuse what a cluster cannot count."""
-    if is_wide(domain, measured):
-        raise TooLarge(
-            f"marginals of a domain of {domain.size:.3g} cells on a cluster",
-            why="a cluster counts cells, and marginals are counted on one machine",
-            instead="publish on one machine, from a file or a database",
         )
 
 

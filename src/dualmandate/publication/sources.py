@@ -13,9 +13,10 @@ import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.util import find_spec
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -146,6 +147,18 @@ def _kind_of_frame(data: object) -> str | None:
 
 
 Source = ParquetFile | CsvFile | StatisticalFile | DatabaseTable | SparkTable | Frame
+PartedSource = ParquetFile | CsvFile | StatisticalFile | DatabaseTable  # can be read in parts, elsewhere too
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some of a source's records, those of a run of its row groups, bytes, records or pages; None: all of them."""
+
+    within: range | None = None
+    snapshot: str | None = None  # of PostgreSQL: the state in which all parts are read
+
+
+WHOLE = Part()
 SUFFIXES: Mapping[str, Callable[[Path], ParquetFile | CsvFile | StatisticalFile]] = {
     ".parquet": ParquetFile,
     ".csv": CsvFile,
@@ -304,10 +317,65 @@ def opened(
 
 
 @contextmanager
-def outlined(source: Source, connection: duckdb.DuckDBPyConnection, wanted: Sequence[str]) -> Iterator[SourceColumns]:
+def parts_of(source: PartedSource, most: int) -> Iterator[tuple[PartedSource, list[Part]]]:
+    """The source as others can read it, and at most so many parts that are all of its records, each once.
+
+    Parts are runs of row groups of Parquet, of bytes of CSV (a line is in the part that it begins in), of records of
+    statistical packages, and of pages of a table of PostgreSQL, which others read in one state while this is entered.
+    A table or view of another kind is one part.
+    """
+    if isinstance(source, DatabaseTable):
+        with _table_in_one_state(source) as (size, snapshot):
+            runs = _runs(range(size), most)
+            runs[-1:] = [range(each.start, LAST_PAGE) for each in runs[-1:]]  # whatever lies behind is read too
+            parts = [Part(within, snapshot) for within in runs] or [WHOLE]
+            yield replace(source, url=source.address, url_variable=None), parts
+        return
+    path = Path(source.path).absolute()
+    units = _units_of_file(replace(source, path=path))
+    yield replace(source, path=path), [WHOLE] if units is None else [Part(within) for within in _runs(units, most)]
+
+
+def _units_of_file(source: ParquetFile | CsvFile | StatisticalFile) -> range | None:
+    """Row groups, bytes or records of a file; None where it does not say how many there are."""
+    if isinstance(source, ParquetFile):
+        from pyarrow import parquet
+
+        return range(parquet.read_metadata(source.path).num_row_groups)
+    if isinstance(source, CsvFile):
+        from dualmandate.publication.csv_lines import csv_layout
+
+        path = Path(source.path)
+        return range(csv_layout(path, source.delimiter, lambda _: ()).first, path.stat().st_size)
+    return _rows_of_file(_reader(Path(source.path))(metadataonly=True)[1])
+
+
+def _runs(units: range, most: int) -> list[range]:
+    """The same, in at most so many runs of about one length."""
+    count = min(most, len(units))
+    edges = [units.start + len(units) * number // count for number in range(count + 1)] if count else []
+    return [range(*pair) for pair in pairwise(edges)]
+
+
+@contextmanager
+def part_opened(source: PartedSource, part: Part, wanted: Sequence[str]) -> Iterator[Stream]:
+    """One part's records, by the rules that hold for all."""
+    with _records(source, wanted, counted=False, part=part) as stream:
+        yield stream
+
+
+def has_pages(source: Source) -> bool:
+    """Whether a source can be damaged so that some of its records are found, and others are not."""
+    return not isinstance(source, CsvFile | DatabaseTable | SparkTable)
+
+
+@contextmanager
+def outlined(
+    source: Source, connection: duckdb.DuckDBPyConnection, wanted: Sequence[str], *, pages: bool = True
+) -> Iterator[SourceColumns]:
     """The columns that are wanted, without a record; what only a whole source can be is refused here.
 
-    The pages of a file are read to their end, so that a damaged one is found; what is in them is not looked at. A CSV
+    The `pages` of a file are read to their end, so that a damaged one is found; what is in them is not looked at. A CSV
     file has none that could be damaged, and a database answers for its own.
     """
     if isinstance(source, DatabaseTable):
@@ -316,21 +384,23 @@ def outlined(source: Source, connection: duckdb.DuckDBPyConnection, wanted: Sequ
     else:
         with _records(source, wanted, counted=False) as stream:
             schema = stream.schema
-            if not isinstance(source, CsvFile):
+            if pages and has_pages(source):
                 for _ in stream.batches:
                     pass
     yield offered(Stream(schema, iter(())), connection)
 
 
-def _records(source: Source, wanted: Sequence[str], *, counted: bool) -> AbstractContextManager[Stream]:
+def _records(
+    source: Source, wanted: Sequence[str], *, counted: bool, part: Part = WHOLE
+) -> AbstractContextManager[Stream]:
     if isinstance(source, DatabaseTable):
-        return records_of_table(source, wanted, counted=counted)
+        return records_of_table(source, wanted, counted=counted, part=part)
     if isinstance(source, ParquetFile):
-        return _records_of_parquet(source, wanted)
+        return _records_of_parquet(source, wanted, part.within)
     if isinstance(source, CsvFile):
-        return _records_of_csv(source, wanted)
+        return _records_of_csv(source, wanted, part.within)
     if isinstance(source, StatisticalFile):
-        return records_of_file(source, wanted)
+        return records_of_file(source, wanted, part.within)
     if isinstance(source, Frame):
         return records_of_frame(source, wanted)
     raise UnreadableSource(
@@ -341,7 +411,7 @@ def _records(source: Source, wanted: Sequence[str], *, counted: bool) -> Abstrac
 
 
 @contextmanager
-def _records_of_csv(source: CsvFile, wanted: Sequence[str]) -> Iterator[Stream]:
+def _records_of_csv(source: CsvFile, wanted: Sequence[str], within: range | None) -> Iterator[Stream]:
     from dualmandate.publication.csv_lines import csv_batches, csv_layout  # compiled: only readers of CSV load it
 
     path, read = Path(source.path), 0
@@ -352,11 +422,11 @@ def _records_of_csv(source: CsvFile, wanted: Sequence[str]) -> Iterator[Stream]:
         nonlocal read
         read = done
 
-    yield Stream(layout.schema, csv_batches(path, layout, told), share=lambda: min(read / size, 1.0))
+    yield Stream(layout.schema, csv_batches(path, layout, told, within), share=lambda: min(read / size, 1.0))
 
 
 @contextmanager
-def _records_of_parquet(source: ParquetFile, wanted: Sequence[str]) -> Iterator[Stream]:
+def _records_of_parquet(source: ParquetFile, wanted: Sequence[str], groups: range | None) -> Iterator[Stream]:
     """Pages of the wanted columns, each read when its turn comes; texts are not believed to be such."""
     import pyarrow
     from pyarrow import parquet
@@ -370,7 +440,8 @@ def _records_of_parquet(source: ParquetFile, wanted: Sequence[str]) -> Iterator[
         kinds = [_kind_read(declared.field(name).type, file.schema_arrow.field(name).type) for name in names]
         schema = pyarrow.schema(list(zip(names, kinds, strict=True)))
         # A dot in a name would mean a column within another: what comes too much is left.
-        read = file.iter_batches(PARQUET_ROWS, columns=names, use_threads=False)
+        some = None if groups is None else list(groups)
+        read = file.iter_batches(PARQUET_ROWS, row_groups=some, columns=names, use_threads=False)
         batches = (cleaned(batch.select(names).cast(schema)) for batch in read)
         yield Stream(cleaned_schema(schema), batches, file.metadata.num_rows)
 
@@ -434,7 +505,9 @@ def _described(connection: duckdb.DuckDBPyConnection, table: str) -> dict[str, s
 
 
 @contextmanager
-def records_of_table(source: DatabaseTable, wanted: Sequence[str], *, counted: bool) -> Iterator[Stream]:
+def records_of_table(
+    source: DatabaseTable, wanted: Sequence[str], *, counted: bool, part: Part = WHOLE
+) -> Iterator[Stream]:
     """The wanted columns of the table, with the types that the database declares, in one transaction that only reads.
 
     `counted` first asks the database how many rows there are, for progress.
@@ -442,7 +515,7 @@ def records_of_table(source: DatabaseTable, wanted: Sequence[str], *, counted: b
     import sqlalchemy as sql
 
     schema_name, name = _parts(source)
-    with _connected(source) as connection:
+    with _connected(source, part.snapshot) as connection:
         types = _wanted_types(source, connection, wanted)
         names = list(types)
         table = sql.table(sql.quoted_name(name, quote=True), *(sql.column(each) for each in names), schema=schema_name)
@@ -450,6 +523,8 @@ def records_of_table(source: DatabaseTable, wanted: Sequence[str], *, counted: b
         count = sql.select(sql.func.count()).select_from(table)
         rows = connection.execute(count).scalar_one() if counted else None
         records = sql.select(*(table.c[each].label(f"column_{n}") for n, each in enumerate(names)))
+        if part.within is not None:
+            records = records.where(sql.text(_pages(part.within)))
         read = connection.execution_options(yield_per=DATABASE_ROWS).execute(records)
         try:
             yield _stream(types, read, rows, connection.dialect.name)
@@ -477,14 +552,53 @@ def check_table(source: DatabaseTable) -> None:
 
 
 @contextmanager
-def _connected(source: DatabaseTable) -> Iterator[sqlalchemy.Connection]:
+def _connected(source: DatabaseTable, snapshot: str | None = None) -> Iterator[sqlalchemy.Connection]:
+    """A connection that only reads: in the state of a snapshot of PostgreSQL, where one is named."""
+    import sqlalchemy as sql
+
     engine = _engine(source)
     try:
         with engine.connect() as connection:
-            reading = {"postgresql_readonly": True} if engine.dialect.name == "postgresql" else {}
-            yield connection.execution_options(**reading)
+            reading: dict[str, Any] = {"postgresql_readonly": True} if engine.dialect.name == "postgresql" else {}
+            if snapshot is not None:
+                connection.execution_options(**reading, isolation_level="REPEATABLE READ")
+                connection.execute(sql.text(f"SET TRANSACTION SNAPSHOT {text(snapshot)}"))
+            yield connection.execution_options(**reading) if snapshot is None else connection
     finally:
         engine.dispose()
+
+
+@contextmanager
+def _table_in_one_state(source: DatabaseTable) -> Iterator[tuple[int, str | None]]:
+    """How many pages a table of PostgreSQL has, and a snapshot in which others can read it meanwhile; none of others.
+
+    The table is locked against being written anew, as it is for whoever reads it: rows stay in their pages.
+    """
+    import sqlalchemy as sql
+
+    schema_name, name = _parts(source)
+    named = ".".join(quoted(each) for each in (schema_name, name) if each)
+    with _connected(source) as connection:
+        if connection.dialect.name != "postgresql":
+            yield 0, None
+            return
+        connection.rollback()
+        connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+        connection.execute(sql.text(f"SELECT 1 FROM {named} LIMIT 0"))
+        snapshot = connection.execute(sql.text("SELECT pg_export_snapshot()")).scalar_one()
+        pages = connection.execute(sql.text(PAGES), {"name": named}).scalar_one_or_none()
+        yield int(pages or 0), str(snapshot)
+
+
+LAST_PAGE = 2**32 - 1
+PAGES = """\
+SELECT pg_relation_size(oid) / current_setting('block_size')::bigint FROM pg_class
+WHERE oid = to_regclass(:name) AND relkind IN ('r', 'm')"""
+
+
+def _pages(within: range) -> str:
+    """The rows of a run of pages."""
+    return f"ctid >= '({within.start},0)'::tid AND ctid < '({within.stop},0)'::tid"
 
 
 def _columns(source: DatabaseTable, connection: sqlalchemy.Connection) -> dict[str, Any]:
@@ -637,7 +751,7 @@ NUMBERS = {"int8": "int8", "int16": "int16", "int32": "int32", "float": "float32
 
 
 @contextmanager
-def records_of_file(source: StatisticalFile, wanted: Sequence[str]) -> Iterator[Stream]:
+def records_of_file(source: StatisticalFile, wanted: Sequence[str], within: range | None = None) -> Iterator[Stream]:
     """The wanted columns of the file, with the types that its own dictionary declares."""
     import pyarrow
 
@@ -646,9 +760,15 @@ def records_of_file(source: StatisticalFile, wanted: Sequence[str]) -> Iterator[
     names = chosen(wanted, facts.column_names)
     kinds = [NUMBERS.get(facts.readstat_variable_types[name], "string") for name in names]
     schema = pyarrow.schema([*zip(names, kinds, strict=True), (UNREADABLE, pyarrow.bool_())])
-    rows = facts.number_rows if facts.number_rows and facts.number_rows > 0 else None
+    rows = _rows_of_file(facts) if within is None else within
     encoding = codecs.lookup(facts.file_encoding or "utf-8").name
-    yield Stream(schema, _batches(partial(read, encoding=EVERY_BYTE), schema, source, rows, encoding), rows)
+    batches = _batches(partial(read, encoding=EVERY_BYTE), schema, source, rows, encoding)
+    yield Stream(schema, batches, None if rows is None else len(rows))
+
+
+def _rows_of_file(facts: Any) -> range | None:
+    """The records of a file, by their numbers; None where it does not say how many there are."""
+    return range(facts.number_rows) if facts.number_rows and facts.number_rows > 0 else None
 
 
 # How statistical packages show a number that is a day or a time: SPSS and SAS by name, Stata as %td, %tc and the like.
@@ -690,11 +810,12 @@ def _reader(path: Path) -> Read:
 
 
 def _batches(
-    read: Read, schema: pyarrow.Schema, source: StatisticalFile, rows: int | None, encoding: str
+    read: Read, schema: pyarrow.Schema, source: StatisticalFile, rows: range | None, encoding: str
 ) -> Iterator[pyarrow.RecordBatch]:
-    names, first = [_as_bytes(name, encoding) for name in schema.names[:-1]], 0
-    while rows is None or first < rows:
-        values, _ = read(usecols=names, row_offset=first, row_limit=FILE_ROWS)
+    names, first = [_as_bytes(name, encoding) for name in schema.names[:-1]], 0 if rows is None else rows.start
+    while rows is None or first < rows.stop:
+        limit = FILE_ROWS if rows is None else min(FILE_ROWS, rows.stop - first)
+        values, _ = read(usecols=names, row_offset=first, row_limit=limit)
         present = [
             [_decoded(each, encoding) for each in values[name]] if field.type == "string" else values[name]
             for name, field in zip(names, schema, strict=False)
@@ -703,9 +824,9 @@ def _batches(
         if found:
             yield _batch(present, schema)
         first += found
-        if found < FILE_ROWS:
+        if found < limit:
             break
-    if rows is not None and first != rows:
+    if rows is not None and first != rows.stop:
         raise UnreadableSource(
             f"'{source.name}' ends before its last record",
             why="its head promises more records than there are",

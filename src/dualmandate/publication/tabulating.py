@@ -69,11 +69,14 @@ def tabulate(
             dense_shape(domain)
 
     def work() -> Tabulated:
+        if marginals is not None and isinstance(source, SparkTable):
+            from dualmandate.publication.spark.tabulating import marginals_of
+
+            return marginals_of(source, spec, marginals, key=key)
         if marginals is not None:
             with connected() as connection, opened(source, connection, spec.columns, counted=bool(progress)) as found:
                 table, records = kept_records(found, spec, connection, key=key, progress=progress)
-                wide = domain.size >= NUMBERED
-                return Tabulated(count_marginals(connection, table, domain, marginals, wide=wide), records)
+                return Tabulated(count_marginals(connection, table, domain, marginals, wide=has_words(domain)), records)
         if isinstance(source, SparkTable):
             from dualmandate.publication.spark.tabulating import tabulate_table
 
@@ -87,10 +90,11 @@ def tabulate(
     return Confidential("tabulated records", guarded(work, name=source.name))
 
 
-def check_readable(source: Source, domain: Domain, *, protection: Protection, rules: Rules) -> None:
+def check_readable(source: Source, domain: Domain, *, protection: Protection, rules: Rules, pages: bool = True) -> None:
     """Refuse what only a whole source can be, before anything is spent: no such column, another kind, damaged.
 
-    Nothing that depends on the value of a record is found here, and nothing that is found later does.
+    Nothing that depends on the value of a record is found here, and nothing that is found later does. Without `pages`
+    a file is not read to its end.
     """
     spec = checked_spec(domain, protection, rules, bytes(KEY_BYTES), checking=False)
     check_source(source)
@@ -101,7 +105,7 @@ def check_readable(source: Source, domain: Domain, *, protection: Protection, ru
 
             check_columns(source, spec)
             return
-        with connected() as connection, outlined(source, connection, spec.columns) as found:
+        with connected() as connection, outlined(source, connection, spec.columns, pages=pages) as found:
             records_sql(found, spec, connection)
 
     guarded(work, name=source.name)
@@ -154,9 +158,14 @@ def checked_spec(domain: Domain, protection: Protection, rules: Rules, key: byte
     return TabulationSpec(domain, protection, rules)
 
 
+def has_words(domain: Domain) -> bool:
+    """Whether a cell has several numbers: there are too many cells for one."""
+    return domain.size >= NUMBERED
+
+
 def check_numbered(domain: Domain) -> None:
     """Refuse a domain with more cells than have a number."""
-    if domain.size >= NUMBERED:
+    if has_words(domain):
         raise TooLarge(
             f"a domain of {domain.size:.3g} cells cannot be numbered",
             why="a cell is a 64-bit whole number",
@@ -169,10 +178,15 @@ def counted(
 ) -> Counted:
     """Cells with records, how many are kept of each, and how many records were read."""
     table, records = kept_records(found, spec, connection, key=key, progress=progress)
+    return *summed_cells(connection, table), records
+
+
+def summed_cells(connection: DuckDBPyConnection, table: str) -> tuple[Integers, Integers]:
+    """The cells of such a table, increasing, and how many records are kept of each."""
     summed = f"SELECT cell, sum(records)::BIGINT AS records FROM {table} GROUP BY cell ORDER BY cell"
     kept = connection.execute(summed).fetchnumpy()
     cells, counts = (np.ascontiguousarray(kept[name], dtype=np.int64) for name in ("cell", "records"))
-    return cells, counts, records
+    return cells, counts
 
 
 def kept_records(
@@ -181,6 +195,11 @@ def kept_records(
     """A table, in SQL, of cells and of how many records are kept of each, and how many records were read."""
     statement = f"CREATE TEMP TABLE held AS {_placed(records_sql(found, spec, connection), spec)}"
     executed(connection, statement, progress=progress, share=found.share)
+    return bounded_records(spec, connection, key=key)
+
+
+def bounded_records(spec: TabulationSpec, connection: DuckDBPyConnection, *, key: bytes) -> tuple[str, int]:
+    """The same of the table `held`: records with units and cells, or counted by cell where nobody is named."""
     if spec.identified:
         records = _whole(connection, "SELECT count(*) FROM held")
         keep_within_bound(connection, spec.protection.most_records_per_unit, key=key)
@@ -258,11 +277,15 @@ def _last_cell(spec: TabulationSpec, names: list[str]) -> str:
 
 def _cell(domain: Domain, names: Sequence[str]) -> str:
     """The number of a cell, or its numbers where the domain has too many cells for one; NULL where a level is."""
-    if domain.size < NUMBERED:
+    if not has_words(domain):
         return _number_of(names, domain.shape)
     runs = [slice(run.start, run.stop) for run in words_of(domain.shape)]
     words = [_number_of(names[run], domain.shape[run]) for run in runs]
-    there = " AND ".join(f"{name} IS NOT NULL" for name in names)
+    return cell_of_words(words, " AND ".join(f"{name} IS NOT NULL" for name in names))
+
+
+def cell_of_words(words: Sequence[str], there: str) -> str:
+    """A cell of several numbers in SQL, NULL where it is not `there`."""
     return f"CASE WHEN {there} THEN {{{', '.join(f'word_{n}: {word}' for n, word in enumerate(words))}}} END"
 
 

@@ -249,7 +249,7 @@ def test_a_plan_nobody_approved_is_not_published(folder: Path) -> None:
 
 
 def test_data_changed_between_crash_and_resume_are_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    release = interrupted(folder, monkeypatch, "write_release")
+    release = interrupted(folder, monkeypatch, "measure")
     whole = pq.read_table(folder / town.DATA)
     # All of them: one record alone may be in excess of its unit's bound, and count for nothing.
     ages = pa.array([town.AGES[0]] * len(whole))
@@ -263,6 +263,26 @@ def test_data_changed_between_crash_and_resume_are_refused(folder: Path, monkeyp
     # The same records in another order are the same data.
     pq.write_table(whole.take(list(reversed(range(len(whole))))), folder / town.DATA)
     assert published(folder, "--resume", release) == release
+    assert town.the_ledger(folder).spent(town.ACCOUNT) == COST
+
+
+@pytest.mark.parametrize("harmed", [False, True])
+def test_what_is_measured_is_not_measured_again(folder: Path, monkeypatch: pytest.MonkeyPatch, harmed: bool) -> None:
+    """The records may be others by then; not where what was measured is no longer what was sealed."""
+    release = interrupted(folder, monkeypatch, "write_release")
+    [measured] = (folder / town.OUT).glob(".*.draft/measurements/*")
+    content = measured.read_bytes()
+    whole = pq.read_table(folder / town.DATA)
+    ages = pa.array([town.AGES[0]] * len(whole))
+    pq.write_table(whole.set_column(whole.column_names.index("age"), "age", ages), folder / town.DATA)
+    again = ["--resume", release]
+    if harmed:
+        measured.write_bytes(content[:100] + bytes(1) + content[101:])
+        refused(folder, "publish", town.PLAN, "--unchecked", *again, "--by", "Eve", code="release conflict")
+        pq.write_table(whole, folder / town.DATA)
+    assert published(folder, *again) == release
+    assert (folder / town.OUT / release / "measurements" / measured.name).read_bytes() == content
+    assert not list((folder / town.OUT / release).glob(".*"))  # the seal went with the draft
     assert town.the_ledger(folder).spent(town.ACCOUNT) == COST
 
 

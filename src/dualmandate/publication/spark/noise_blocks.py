@@ -20,7 +20,7 @@ from dualmandate.errors import InvalidRequest
 from dualmandate.mechanism.noise import NoiseKey, Sampler
 from dualmandate.population.arrays import Integers
 from dualmandate.publication.spark.session import Batches, check_sealed, map_batches, partitions
-from dualmandate.publication.tabulating import single_rows
+from dualmandate.publication.tabulating import NOWHERE, single_rows
 from dualmandate.workload import Table
 
 if TYPE_CHECKING:
@@ -191,10 +191,10 @@ class Counting:
     tables: tuple[Table, ...]
 
     @cached_property
-    def _rows(self) -> list[list[Integers]]:
-        """The row of its factor that each level of each attribute is counted in, by table."""
+    def _rows(self) -> list[list[tuple[Integers, Integers | None]]]:
+        """The row of its factor that each level of each attribute is counted in, and its weight, by table."""
         found = [[single_rows(factor) for factor in table.factors] for table in self.tables]
-        return [[each[0] for each in table if each is not None] for table in found]
+        return [[each for each in table if each is not None] for table in found]
 
     def counted(self, batches: Batches) -> Batches:
         """The rows of all tables that a piece counts in, each once."""
@@ -210,10 +210,13 @@ class Counting:
                 yield pyarrow.record_batch({"kernel": kernel, "row": row, "records": records})
 
     def _table(self, number: int, levels: tuple[NDArray[np.intp], ...], counts: Integers) -> tuple[Integers, Integers]:
-        rows = np.zeros(len(counts), dtype=np.int64)
-        for factor, own, level in zip(self.tables[number].factors, self._rows[number], levels, strict=True):
-            rows = rows * factor.rows + own[level]
-        distinct, places = np.unique(rows, return_inverse=True)
+        rows, there = np.zeros(len(counts), dtype=np.int64), np.ones(len(counts), dtype=np.bool_)
+        for factor, (own, weights), level in zip(self.tables[number].factors, self._rows[number], levels, strict=True):
+            row = own[level]
+            there &= row != NOWHERE
+            rows = rows * factor.rows + row
+            counts = counts if weights is None else counts * weights[level]
+        distinct, places = np.unique(rows[there], return_inverse=True)
         sums = np.zeros(len(distinct), dtype=np.int64)
-        np.add.at(sums, places, counts)
+        np.add.at(sums, places, counts[there])
         return distinct, sums

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,7 @@ from dualmandate.errors import CannotWrite
 from dualmandate.population import Confidential
 from dualmandate.population.arrays import Integers
 from dualmandate.publication.consistency.estimates import Weights
+from dualmandate.publication.marginal_counts import Axes
 from dualmandate.publication.measuring import by_table, fingerprint_of, noise_key, published
 from dualmandate.publication.nested_tables import NestedTable, NestedTables, all_variances, nest_together
 from dualmandate.publication.post_processing import (
@@ -37,13 +39,36 @@ from dualmandate.publication.post_processing import (
     published_place,
     too_long,
 )
-from dualmandate.publication.release_spec import Group, ReleaseSpec
+from dualmandate.publication.release_spec import ReleaseSpec
 from dualmandate.publication.sources import Source
 from dualmandate.publication.spark.noise_blocks import PIECES, Counting, Kernel, measured, packed
-from dualmandate.publication.spark.session import kept, map_batches, quiet, records_at_once, running_session, streamed
+from dualmandate.publication.spark.session import (
+    gathered,
+    kept,
+    map_batches,
+    quiet,
+    records_at_once,
+    running_session,
+    streamed,
+)
 from dualmandate.publication.spark.subtrees import BYTES_AT_ONCE, LEAVES, KernelPlace, SubtreeCut, in_subtrees
-from dualmandate.publication.spark.tabulating import READ, as_readable, counted_cells, records
-from dualmandate.publication.tabulating import SparseHistogram, Tabulated, checked_spec, tabulate
+from dualmandate.publication.spark.tabulating import (
+    READ,
+    PartedRecords,
+    counted_cells,
+    counted_marginals,
+    parted_records,
+    read_through,
+)
+from dualmandate.publication.tabulating import (
+    KEY_BYTES,
+    SparseHistogram,
+    Tabulated,
+    TabulationSpec,
+    checked_spec,
+    countable,
+    tabulate,
+)
 from dualmandate.publication.wall import guarded
 from dualmandate.publication.writing import NoisyRows, PublishedTable
 from dualmandate.workload import Table
@@ -53,6 +78,7 @@ if TYPE_CHECKING:
 
 THERE = "The records were tabulated by the cluster"
 HERE = "The records were tabulated on the machine that published, because {why}"
+MARGINALS = "their marginals were added up, noise was drawn and tables were made on the machine that published."
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +120,7 @@ class ClusterHistogram:
     def rows(self, tables: Sequence[Table]) -> DataFrame:
         """What each row of each table counts (`kernel`, the number of its table; `row`; `records`), on the cluster.
 
-        Rows that count nothing are left out, others may come in parts. Each record is counted once in each table.
+        Rows that count nothing are left out, others may come in parts. A record counts in at most one row of a table.
         """
         public = self.session.sparkContext.broadcast(Counting(self.order.domain.shape, tuple(tables)))
         schema = "kernel int, row long, records long"
@@ -104,41 +130,78 @@ class ClusterHistogram:
         return (np.frombuffer(row[name], dtype="<i8") for row in streamed(self.pieces.select(name)))
 
 
+def check_pages(order: ReleaseSpec, source: Source) -> bool:
+    """Have workers read all that is wanted of a source to its end; False where they do not see it."""
+    with _read_by_workers(order, source, key=bytes(KEY_BYTES)) as (_, _, records):
+        if isinstance(records, str):
+            return False
+        guarded(lambda: gathered(records.each(read_through, "records long")), name=source.name)
+        return True
+
+
 @contextmanager
 def counted_on_cluster(order: ReleaseSpec, source: Source, *, key: bytes) -> Iterator[ClusterHistogram]:
     """The histogram of a source, kept by the workers for as long as it is needed.
 
     What they cannot read is tabulated here, and handed to them: `words` says so.
     """
+    with _read_by_workers(order, source, key=key) as (session, spec, records):
+
+        def work() -> ClusterHistogram:
+            if isinstance(records, str):
+                frame, words = _sent(session, order, source, key=key), HERE.format(why=records)
+            else:
+                frame, words = counted_cells(records, spec, key=key), THERE
+            there = map_batches(frame.where(f"cell <> {READ}").orderBy("cell"), packed, PIECES, name="the counts")
+            return ClusterHistogram(order, source.name, kept(there), words)
+
+        found = guarded(work, name=source.name)
+        try:
+            yield found
+        finally:
+            found.pieces.unpersist()
+
+
+def marginals_on_cluster(order: ReleaseSpec, source: Source, *, key: bytes) -> tuple[str, Confidential[Tabulated]]:
+    """In words where records were tabulated, and the marginals that are counted in place of cells."""
+    sets = order.marginals
+    assert sets is not None
+    with _read_by_workers(order, source, key=key) as (_, spec, records):
+        if isinstance(records, str):
+            return HERE.format(why=records), _tabulated_here(order, source, key=key, marginals=sets)
+        counted = guarded(lambda: counted_marginals(records, spec, sets, key=key), name=source.name)
+    return THERE, Confidential("tabulated records", counted)
+
+
+@contextmanager
+def _read_by_workers(
+    order: ReleaseSpec, source: Source, *, key: bytes
+) -> Iterator[tuple[SparkSession, TabulationSpec, PartedRecords | str]]:
+    """The session, what is tabulated, and the records as the workers read them, or in words why they cannot."""
     spec = checked_spec(order.domain, order.protection, order.rules, key, checking=False)
     session = running_session()
-
-    def work() -> ClusterHistogram:
-        readable = as_readable(session, source)
-        if isinstance(readable, str):
-            frame, words = _sent(session, order, source, key=key), HERE.format(why=readable)
-        else:
-            frame = counted_cells(session, records(session, readable, spec), spec, key=key)
-            words = THERE
-        there = frame.where(f"cell <> {READ}").orderBy("cell")
-        return ClusterHistogram(order, source.name, kept(map_batches(there, packed, PIECES, name="the counts")), words)
-
-    found = guarded(work, name=source.name)
-    try:
-        yield found
-    finally:
-        found.pieces.unpersist()
+    with ExitStack() as until:
+        at_hand = parted_records(session, source, spec)
+        yield session, spec, guarded(lambda: until.enter_context(at_hand), name=source.name)
 
 
 def _sent(session: SparkSession, order: ReleaseSpec, source: Source, *, key: bytes) -> DataFrame:
     """Tabulated here, by cell (`cell`, `records`)."""
     import pyarrow as pa
 
-    box = tabulate(source, order.domain, protection=order.protection, rules=order.rules, key=key, sparse=True)
-    histogram = box.open_for("sending counts to the cluster").histogram
+    histogram = _tabulated_here(order, source, key=key).open_for("sending counts to the cluster").histogram
     assert isinstance(histogram, SparseHistogram)
     with quiet():
         return session.createDataFrame(pa.table({"cell": histogram.cells, "records": histogram.counts}))
+
+
+def _tabulated_here(
+    order: ReleaseSpec, source: Source, *, key: bytes, marginals: tuple[Axes, ...] | None = None
+) -> Confidential[Tabulated]:
+    rules, protection, sparse = order.rules, order.protection, marginals is None
+    return tabulate(
+        source, order.domain, protection=protection, rules=rules, key=key, sparse=sparse, marginals=marginals
+    )
 
 
 LARGEST_SUBTREE = 2**22  # A subtree has at most so many numbers, where levels cut the hierarchy so.
@@ -146,6 +209,10 @@ MOST_IN_SUBTREE = 2**27  # And never more: Spark moves no value of 2 GB.
 IN_SUBTREES = (
     "noise was drawn there and the tables were made consistent there, one of {subtrees:,} subtrees of the geography "
     "at a time; the machine that published never held the counts of the leaves."
+)
+IN_BLOCKS = (
+    "noise was drawn there, a block of rows at a time; the tables were made consistent on the machine that published, "
+    "which never held the counts of cells, because {why}."
 )
 NOT_IN_SUBTREES = (
     "the counts passed through the machine that published, which drew the noise and made the tables consistent, "
@@ -203,22 +270,33 @@ def divided(order: ReleaseSpec) -> SubtreeDivision | str:
 
 
 @dataclass(frozen=True, eq=False)
-class _Values:
-    """The numbers of each group and the exact ones, in files; and the part of them that each place has."""
+class RowValues:
+    """The numbers of each group and the exact ones, in files; and the part of them that each table has."""
 
+    order: ReleaseSpec
     groups: tuple[Integers, ...] = field(repr=False)
     totals: Integers | None = field(repr=False)
     places: tuple[Integers, ...] = field(repr=False)
 
     @classmethod
-    def of(cls, order: ReleaseSpec, folder: Path) -> _Values:
+    def of(cls, order: ReleaseSpec, folder: Path) -> RowValues:
         groups = tuple(in_file(folder, group.rows.size, np.int64) for group in order.groups)
         totals = None if order.public is None else in_file(folder, order.public.query_count, np.int64)
-        places = [
-            part for group, whole in zip(order.groups, groups, strict=True) for part in by_table(group.tables, whole)
-        ]
+        return cls.laid(order, groups, totals)
+
+    @classmethod
+    def laid(cls, order: ReleaseSpec, groups: Sequence[Integers], totals: Integers | None) -> RowValues:
+        """The same from numbers that are there already."""
+        found = zip(order.groups, groups, strict=True)
+        places = [part for group, whole in found for part in by_table(group.rows.counted or (), whole)]
         places += [] if totals is None else by_table(order.public_tables, totals)
-        return cls(groups, totals, tuple(places))
+        return cls(order, tuple(groups), totals, tuple(places))
+
+    @property
+    def measurements(self) -> Iterator[NoisyRows]:
+        """Every group of tables, one after the other."""
+        for group, values in zip(self.order.groups, self.groups, strict=True):
+            yield NoisyRows(group.name, group.noises, group.rows.kinds().astype(np.int64, copy=False), values)
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,7 +304,7 @@ class ClusterMeasurements:
     """What was measured: in files here, to be written; and in blocks by subtree there, to be made consistent."""
 
     division: SubtreeDivision
-    values: _Values = field(repr=False)
+    values: RowValues = field(repr=False)
     cut: SubtreeCut = field(repr=False)
     blocks: DataFrame = field(repr=False)
     folder: Path  # for files without a name
@@ -234,8 +312,7 @@ class ClusterMeasurements:
     @property
     def measurements(self) -> Iterator[NoisyRows]:
         """Every group of tables, one after the other."""
-        for group, values in zip(self.division.order.groups, self.values.groups, strict=True):
-            yield NoisyRows(group.name, group.noises, group.rows.kinds().astype(np.int64, copy=False), values)
+        return self.values.measurements
 
     @property
     def totals(self) -> Integers | None:
@@ -302,27 +379,86 @@ def measured_on_cluster(
     division: SubtreeDivision, histogram: ClusterHistogram, secret: Confidential[bytes], *, mac: str, folder: Path
 ) -> Iterator[ClusterMeasurements]:
     """Every table with its noise, and the exact ones; `mac` is the fingerprint that the ledger has bound it to."""
-    nest, cut = division.nest, division.cut
-    tables = [place.table for place in nest.places]
-    kernels = [_kernel(division, cut, i, secret, mac=mac) for i in range(len(tables))]
-    values = _Values.of(division.order, folder)
+    order, cut = division.order, division.cut
+    edges = {number: cut.edges(place.pair) for number, place in cut.kernels.items()}
+    kernels, values = _kernels(order, secret, mac=mac, edges=edges), RowValues.of(order, folder)
     digests: dict[tuple[int, int], bytes] = {}
 
-    def work() -> DataFrame:
-        blocks = kept(measured(histogram.session, histogram.rows(tables), kernels))
-        for block in streamed(blocks):
-            part = np.frombuffer(block["values"], dtype="<i8")
-            values.places[block["kernel"]][block["first"] : block["first"] + len(part)] = part
-            if block["kernel"] in cut.kernels:
-                digests[block["kernel"], block["block"]] = sha256(block["values"]).digest()
-        return blocks
+    def told(block: Any) -> None:
+        if block["kernel"] in cut.kernels:
+            digests[block["kernel"], block["block"]] = sha256(block["values"]).digest()
 
-    blocks = guarded(work, name=histogram.source)
+    blocks = guarded(lambda: _taken_here(histogram, kernels, values, told), name=histogram.source)
     try:
         published = SubtreeCut(cut.tree, cut.weights, cut.level, cut.kernels, digests)
         yield ClusterMeasurements(division, values, published, blocks, folder)
     finally:
         blocks.unpersist()
+
+
+@contextmanager
+def measured_before(
+    division: SubtreeDivision, measured: Sequence[NoisyRows], totals: Integers | None, *, folder: Path
+) -> Iterator[ClusterMeasurements]:
+    """The same from measurements that were written before: they are public, and are sent to the workers."""
+    cut, session = division.cut, running_session()
+    values = RowValues.laid(division.order, [each.values for each in measured], totals)
+
+    def work() -> DataFrame:
+        import pyarrow
+
+        starts = [(kernel, *each) for kernel in cut.kernels for each in enumerate(pairwise(_edges(cut, kernel)))]
+        numbers = (values.places[kernel][slice(*edges)].astype("<i8", copy=False) for kernel, _, edges in starts)
+        columns = {
+            "kernel": pyarrow.array([kernel for kernel, _, _ in starts], pyarrow.int32()),
+            "block": pyarrow.array([block for _, block, _ in starts], pyarrow.int64()),
+            "first": pyarrow.array([first for _, _, (first, _) in starts], pyarrow.int64()),
+            "values": pyarrow.array([each.tobytes() for each in numbers], pyarrow.binary()),
+        }
+        with quiet():
+            return kept(session.createDataFrame(pyarrow.table(columns)))
+
+    blocks = guarded(work, name="the measurements")
+    try:
+        yield ClusterMeasurements(division, values, cut, blocks, folder)
+    finally:
+        blocks.unpersist()
+
+
+def _edges(cut: SubtreeCut, kernel: int) -> tuple[int, ...]:
+    return cut.edges(cut.kernels[kernel].pair)
+
+
+def is_counted_in_rows(order: ReleaseSpec) -> bool:
+    """Whether tables themselves are measured, in each of which a record counts in one row at most."""
+    direct = all(group.rows.direct for group in order.groups)
+    return direct and countable([*order.tables, *order.public_tables])
+
+
+def rows_on_cluster(
+    order: ReleaseSpec, histogram: ClusterHistogram, secret: Confidential[bytes], *, mac: str, folder: Path
+) -> RowValues:
+    """Every group of tables with its noise, drawn by the workers, and what is exact."""
+    kernels, values = _kernels(order, secret, mac=mac, edges={}), RowValues.of(order, folder)
+    guarded(lambda: _taken_here(histogram, kernels, values), name=histogram.source).unpersist()
+    return values
+
+
+def _taken_here(
+    histogram: ClusterHistogram,
+    kernels: Sequence[Kernel],
+    values: RowValues,
+    told: Callable[[Any], None] = lambda _: None,
+) -> DataFrame:
+    """Blocks of noisy rows that the workers keep, after their numbers were brought into the files here."""
+    order = histogram.order
+    counted = [table for group in order.groups for table in group.rows.counted or ()]
+    blocks = kept(measured(histogram.session, histogram.rows([*counted, *order.public_tables]), kernels))
+    for block in streamed(blocks):
+        part = np.frombuffer(block["values"], dtype="<i8")
+        values.places[block["kernel"]][block["first"] : block["first"] + len(part)] = part
+        told(block)
+    return blocks
 
 
 def in_file(folder: Path, size: int, kind: type) -> NDArray[Any]:
@@ -335,27 +471,25 @@ def in_file(folder: Path, size: int, kind: type) -> NDArray[Any]:
         raise CannotWrite.because(error, folder) from None
 
 
-def _kernel(
-    division: SubtreeDivision, cut: SubtreeCut, number: int, secret: Confidential[bytes], *, mac: str
-) -> Kernel:
-    """The rows of one place: by subtree, or in runs above the cut."""
-    order, place = division.order, division.nest.places[number]
-    edges = cut.edges(place.pair) if number in cut.kernels else None
-    if number >= len(order.tables):
-        return Kernel(place.table.query_count, None, edges=edges)
-    group, first = _group(order, number)
-    key = noise_key(order, group, 0, secret, mac=mac)  # tables that nest have no weights, so rows are of one kind
-    return Kernel(place.table.query_count, group.noises[0].sampler(), key, edges, first)
+def _kernels(
+    order: ReleaseSpec, secret: Confidential[bytes], *, mac: str, edges: Mapping[int, tuple[int, ...]]
+) -> list[Kernel]:
+    """The rows of every table that is counted, in the order of the groups, and then of what is exact.
 
-
-def _group(order: ReleaseSpec, number: int) -> tuple[Group, int]:
-    """The group of a table, and where its rows start there."""
+    Their blocks begin at `edges`, by number of the table, or are runs of rows.
+    """
+    found: list[Kernel] = []
     for group in order.groups:
-        tables = group.tables
-        if number < len(tables):
-            return group, sum(table.query_count for table in tables[:number])
-        number -= len(tables)
-    raise AssertionError
+        kinds, start, firsts = group.rows.kinds(), 0, [0] * len(group.noises)
+        for table in group.rows.counted or ():
+            kind, rows = int(kinds[start]), table.query_count  # a table has one weight, and so one kind of row
+            key, sampler = noise_key(order, group, kind, secret, mac=mac), group.noises[kind].sampler()
+            found.append(Kernel(rows, sampler, key, edges.get(len(found)), firsts[kind]))
+            firsts[kind] += rows
+            start += rows
+    for table in order.public_tables:
+        found.append(Kernel(table.query_count, None, edges=edges.get(len(found))))
+    return found
 
 
 def _side_by_side(nest: NestedTables, place: NestedTable) -> bool:

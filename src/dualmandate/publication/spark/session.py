@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import logging
 import os
+import subprocess
 import sys
+import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import copy
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 from dualmandate.errors import Refusal, UnreadableSource
 from dualmandate.publication.sources import not_installed
@@ -51,9 +53,19 @@ def running_session() -> SparkSession:
 
 
 def _new_session() -> SparkSession:
+    """A session whose Java says nothing on this terminal: neither its log, which may repeat values, nor its own bars.
+
+    Spark's configuration decides where its log goes besides.
+    """
+    from pyspark import SparkContext
+    from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
 
+    launch: Callable[..., Any] = launch_gateway
     try:
+        if SparkContext._gateway is None:
+            unheard = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+            SparkContext(appName="dualmandate", gateway=launch(popen_kwargs=unheard))
         session = SparkSession.builder.appName("dualmandate").getOrCreate()
     except Exception:  # Java is missing, or the cluster: py4j and Spark say it in many ways
         session = None
@@ -148,6 +160,46 @@ def quiet() -> Iterator[None]:
             yield
     finally:
         spoken.disabled = before
+
+
+@runtime_checkable
+class TaskListener(Protocol):
+    """Somebody who is told how many tasks of a step are done."""
+
+    def count(self, words: str, done: int, of: int, /) -> None:
+        """So many of so many."""
+        ...
+
+
+SECONDS_BETWEEN = 0.5  # between two looks at what the cluster does
+
+
+@contextmanager
+def watched(words: str, listener: object) -> Iterator[None]:
+    """Tell whoever listens how many tasks of this step are done, of those that the cluster knows of so far."""
+    if not isinstance(listener, TaskListener):
+        yield
+        return
+    over, tracker = threading.Event(), running_session().sparkContext.statusTracker()
+    seen: dict[int, tuple[int, int]] = {}  # tasks that are done and all tasks, by stage
+
+    def look() -> None:
+        while not over.wait(SECONDS_BETWEEN):
+            active = set(tracker.getActiveStageIds())
+            seen.update({stage: (of, of) for stage, (_, of) in seen.items() if stage not in active})
+            told = filter(None, map(tracker.getStageInfo, active))
+            seen.update({each.stageId: (each.numCompletedTasks, each.numTasks) for each in told})
+            done, of = (sum(numbers) for numbers in zip((0, 0), *seen.values(), strict=True))
+            if of > 1:
+                listener.count(f"{words}: tasks", done, of)
+
+    watch = threading.Thread(target=look, daemon=True)
+    watch.start()
+    try:
+        yield
+    finally:
+        over.set()
+        watch.join()
 
 
 def partitions(session: SparkSession) -> int:

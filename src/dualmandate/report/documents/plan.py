@@ -177,6 +177,9 @@ class PlannedTablePart(DocumentModel):
 
     name: Text = Field(description="As in the program file.")
     by: tuple[Text, ...] = Field(description="The attributes that it is broken down by.")
+    sums: dict[str, Literal["prefix", "ranges"] | tuple[tuple[Text, ...], ...]] = Field(
+        description="How levels are added up in their order, by attribute: up to each level, or over ranges of levels."
+    )
     where: dict[str, tuple[Text, ...]] = Field(description="The levels that are counted, by attribute.")
     unit: Text = Field(description="Of its numbers.")
     clipped: Text | None = Field(None, description="What its numbers are where amounts or records are clipped.")
@@ -1007,7 +1010,8 @@ def _tables(plan: Plan) -> Iterator[PlannedTablePart]:
     clipped = plan.program.clipped
     for table in plan.tables:
         stated = asked[table.table]
-        yield PlannedTablePart.made_of(table, stated, loss_measure=stated.loss, clipped=clipped.get(table.table))
+        own = {"loss_measure": stated.loss, "clipped": clipped.get(table.table), "by": stated.names}
+        yield PlannedTablePart.made_of(table, stated, **own)
 
 
 def _technologies(plan: Plan) -> Iterator[TechnologyPart]:
@@ -1034,6 +1038,8 @@ def _strategies(plan: Plan) -> Iterator[StrategyPart]:
             rows=found.exact.rows,
             weights=found.exact.steps,
             digest=strategy_digest(found.exact),
+            # Of the whole-number rows: publishing checks the written strategy by it.
+            error_coefficient=found.exact.error_coefficient(found.protection),
         )
 
 
