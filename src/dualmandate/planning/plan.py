@@ -31,6 +31,7 @@ from dualmandate.population.wording import chosen_loss, counted, money, number
 from dualmandate.program.number import calibrated_numbers
 from dualmandate.program.schema import BEST
 from dualmandate.publication.costs import PublicationCost, publication_cost
+from dualmandate.publication.nested_tables import LARGEST_FITTED_FIRST
 from dualmandate.publication.release_spec import Group, ReleaseSpec
 from dualmandate.semantics import Guarantee
 
@@ -211,6 +212,7 @@ def notes_on(plan: Plan) -> tuple[str, ...]:
         *_better_noise(plan),
         *_shares_and_fitness(plan),
         *_published_errors(plan),
+        *_not_looked_for(plan),
         *_worst_case(plan),
         *_hidden_prices(plan),
         plan.program.timing.explain(),
@@ -365,6 +367,18 @@ def _published_errors(plan: Plan) -> Iterator[str]:
     """Where published estimates combine measurements, and how much less they err is not worked out."""
     if plan.technology.errs_less is not None:
         yield plan.technology.errs_less
+
+
+def _not_looked_for(plan: Plan) -> Iterator[str]:
+    """Where nothing but the tables was compared, though the program leaves open what is measured."""
+    large = plan.program.workload.domain.size > LARGEST_FITTED_FIRST
+    compared = any(row.strategy == OPTIMIZED for row in plan.comparisons)
+    if large and not compared and not plan.program.file.mechanism.states_strategy:
+        yield (
+            "No optimized strategy was looked for: over so many cells that takes long, tables that nest err hardly "
+            "more than anything could when each is measured apart in its best share, and of ten million cells and "
+            'more only marginals could be made whole. strategy = "optimized" asks for one all the same.'
+        )
 
 
 def _left_out(plan: Plan) -> Iterator[str]:
