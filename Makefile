@@ -7,7 +7,7 @@ BIN := .venv/bin
 # Tests type some thousand commands; where bytecode is not kept, each of them compiles a thousand modules again.
 export PYTHONDONTWRITEBYTECODE =
 # One thread of linear algebra a worker: threads of busy workers wait for each other.
-FULL := DUALMANDATE_KILLS=full DUALMANDATE_PROGRAMS=5000 DUALMANDATE_MUTATIONS=2000 DUALMANDATE_CHECKED=1000
+FULL := DUALMANDATE_KILLS=full DUALMANDATE_PROGRAMS=5000 DUALMANDATE_MUTATIONS=2000 DUALMANDATE_CHECKED=1000 DUALMANDATE_PUBLISHED=200
 PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(WORKERS)
 
 .DEFAULT_GOAL := help

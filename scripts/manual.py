@@ -31,6 +31,7 @@ HEADINGS = {
     "InvariantTable": "[[invariants]]",
     "WorkloadTable": "[[workload]]",
     "FitnessForUse": "[workload.fitness_for_use]",
+    "AddedUp": "An attribute in `by`",
     "DetailTable": "[[workload.details]]",
     "DecisionTable": "[workload.decision]",
     "WealthTable": "[[workload.wealth]]",

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas
 import pyarrow
 import pytest
 from pyarrow import parquet
@@ -175,6 +176,37 @@ def test_parquet_a_database_and_statistical_files(command: Command, tmp_path: Pa
         assert attributes["rate"].upper == 50, name
 
 
+@pytest.mark.parametrize("ending", ["sav", "dta"])
+def test_labels_of_values_are_drafted(ending: str, command: Command, tmp_path: Path) -> None:
+    """A label stands beside its code; one that another level has, with its code; without one, the code stands alone."""
+    import pyreadstat
+
+    sexes, jobs = {1: "men", 2: "women"}, {code: f"job {code // 2}" for code in range(1, 41)}
+    draw = np.random.default_rng(5)
+    frame = pandas.DataFrame(
+        {
+            "sex": draw.integers(1, 3, 900),
+            "job": draw.integers(1, 41, 900),  # as many as are numbers where nothing names them
+            "age": np.where(draw.integers(0, 9, 900) > 0, draw.integers(0, 90, 900), 999),
+            "area": draw.integers(1, 4, 900),
+        }
+    ).astype(float)
+    write = pyreadstat.write_sav if ending == "sav" else pyreadstat.write_dta
+    labels: dict[str, Any] = {"sex": sexes, "job": jobs, "age": {999: "refused"}, "area": {1: "2", 2: "north"}}
+    write(frame, str(tmp_path / f"people.{ending}"), variable_value_labels=labels)
+    outcome = command("init", "drafted", "--from", f"people.{ending}", "--yes", "--by", "sex", "--by", "job")
+    assert outcome.status == 0, outcome.err
+    program = read_program(tmp_path / "drafted" / "program.toml")
+    shown = {each.name: dict(each.level_labels.get("", {})) for each in program.domain.attributes}
+    assert shown["sex"] == {"1": "men", "2": "women"}
+    assert shown["job"]["1"] == "job 0"
+    assert shown["job"]["7"] == "job 3 (7)"
+    assert len(shown["job"]) == 40
+    assert shown["area"] == {"1": "2 (1)", "2": "north", "3": "3"}
+    assert program.file.population.attributes["age"].edges is not None
+    assert "attributes.sex" in program.file.population.seen_in_the_data
+
+
 def test_codes_with_zeros_before_them_and_codes_among_numbers(command: Command, tmp_path: Path) -> None:
     """01012 is a code of many; 999 among ages says that there is none; 20240131 is a day; few ages are numbers."""
     draw = np.random.default_rng(8)
@@ -223,7 +255,7 @@ def test_names_of_columns_with_blanks_and_commas(command: Command, tmp_path: Pat
         ("people by Kind, at birth", ("Kind, at birth",)),
     ]
     text = (tmp_path / "mine" / "program.toml").read_text(encoding="utf-8")
-    assert all(f"\n# {key:<7}= " in text for key in ("title", "agency", "author", "version", "date"))
+    assert all(f"\n# {key:<7} = " in text for key in ("title", "agency", "author", "version", "date"))
 
 
 def test_seven_records(command: Command, tmp_path: Path) -> None:
@@ -389,6 +421,24 @@ def test_what_is_asked_at_a_terminal(
     assert cost.source == "survey 2020"
     assert file.population.dropping_is_public == (identifier == "key")  # a record may come without an identifier
     load(tmp_path / "mine").plan()  # what no machine could publish would be refused
+
+
+def test_who_ends_the_input_ends_the_questions(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_csv(tmp_path / "people.csv", [{"region": "ab"[n % 2], "Person No.": f"p{n}"} for n in range(300)])
+
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setattr(sys, "stdin", Terminal("household\n"))
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    outcome = command("init", "mine", "--from", "people.csv")
+    assert outcome.status == 130
+    assert "nothing is left half-written" in outcome.err
+    assert not (tmp_path / "mine").exists()
+    assert outcome.err.count("Whose privacy is spent") == 1  # and nothing was asked after it
 
 
 def test_a_program_with_marks_is_not_approved_in_silence(command: Command, tmp_path: Path) -> None:

@@ -33,6 +33,16 @@ def test_a_program_folder_with_its_project(command: Command, tmp_path: Path, nam
     assert records is None or (tmp_path / name / records).exists()
 
 
+def test_its_help_lists_the_worked_programs_with_a_line_each(command: Command) -> None:
+    lines = command("init", "--help").out.splitlines()
+    listed = [
+        line.split()[0]
+        for line in lines
+        if line.startswith("  ") and line.split()[:1] and line.split()[0] in gallery.names()
+    ]
+    assert listed == sorted(gallery.names())
+
+
 def test_the_project_file_it_writes_can_be_read(command: Command, tmp_path: Path) -> None:
     command("init", "blank")
     assert command("doctor", "--json").document["project"] is None

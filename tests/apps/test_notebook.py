@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from inspect import Parameter, getattr_static, signature
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -17,10 +19,13 @@ import pyarrow
 import pytest
 
 import dualmandate as dm
+from dualmandate import gallery
 from dualmandate.errors import InvalidValue, NotApproved, Refusal, ReleaseConflict, UnknownKey, UnknownName
 from dualmandate.publication import CsvFile, Frame, tabulate
 
 CANARY = "Zyx-Canary-4711"
+VARYING = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
+BY_NAME = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
 WARDS = ["north", "east", "south", "west"]
 PROGRAM: dict[str, Any] = {
     "program": {"schema": 1, "name": "town"},
@@ -374,3 +379,66 @@ def test_refusals_of_a_dictionary_name_its_key() -> None:
     assert (place.file, place.line, place.key) == (None, None, "mechanism.stratgy")
     with pytest.raises(InvalidValue, match=r"where:   program\.name"):
         dm.load(PROGRAM | {"program": {"schema": 1, "name": None}})
+
+
+class Alien:
+    """A value that is meant nowhere."""
+
+
+def public_calls(road: Road) -> Iterator[tuple[str, Callable[..., object]]]:
+    """Every stable name that can be called, and every public method of a value of each stable class."""
+    gallery.write("survey", road.folder)
+    values = reachable(
+        road.plan,
+        road.plan.figure("regret"),
+        road.release,
+        road.release.interval("ages by ward"),
+        road.ledger,
+        road.ledger.accounts(),
+        dm.optimize_strategy(dm.prefix(4)),
+        dm.Histogram(dm.Domain.of_shape((2,)), np.array([1, 2])),
+        dm.DatabaseTable("sqlite:///a.db", "people"),
+        dm.load_survey(road.folder / "survey.toml"),
+    )
+    for name in sorted({*dm.__all__} - {"Refusal", "__version__"}):
+        stable = getattr(dm, name)
+        yield name, stable
+        for method in dir(stable) if isinstance(stable, type) else ():
+            member = getattr_static(stable, method)
+            if method[0] != "_" and isinstance(member, FunctionType | classmethod | staticmethod):
+                yield f"{name}.{method}", getattr(values[stable][0], method)
+
+
+def wrong_calls(taken: Collection[Parameter]) -> Iterator[tuple[list[object], dict[str, object]]]:
+    """Too many arguments, one that nobody knows, too few, and each of a type that is meant nowhere."""
+    kinds = {each.kind for each in taken}
+    needed = [each for each in taken if each.default is each.empty and each.kind not in VARYING]
+    if Parameter.VAR_POSITIONAL not in kinds:
+        yield [Alien()] * 20, {}
+    if Parameter.VAR_KEYWORD not in kinds:
+        yield [], {"nobody": 1}
+    if needed:
+        yield [], {}
+        named: dict[str, object] = {each.name: Alien() for each in needed if each.kind is Parameter.KEYWORD_ONLY}
+        yield [Alien()] * (len(needed) - len(named)), named
+    else:
+        for each in taken:
+            if each.kind in BY_NAME:
+                yield [], {each.name: Alien()}
+
+
+def test_every_public_call_refuses_wrong_arguments_in_our_words(road: Road) -> None:
+    taken_up, tried = [], 0
+    for name, called in public_calls(road):
+        for args, named in wrong_calls(signature(called).parameters.values()):
+            tried += 1
+            try:
+                called(*args, **named)
+            except Refusal:
+                continue
+            except Exception as error:
+                taken_up.append(f"{name}, {len(args)} and {list(named)}: {type(error).__name__}: {error}")
+            else:
+                taken_up.append(f"{name}, {len(args)} and {list(named)}: in silence")
+    assert taken_up == []
+    assert tried > 300

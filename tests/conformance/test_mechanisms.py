@@ -31,6 +31,7 @@ from dualmandate.mechanism import (
     Production,
     RandomizedResponse,
     Staircase,
+    UnaryEncoding,
 )
 from dualmandate.mechanism.mechanism import Stretched, on_lattice
 from dualmandate.population import Neighbors, PrivacyMeasure, Protection
@@ -59,7 +60,7 @@ class Case:
 
     @property
     def counts(self) -> NDArray[np.int64]:
-        if isinstance(self.mechanism, RandomizedResponse):
+        if isinstance(self.mechanism, RandomizedResponse | UnaryEncoding):
             assert self.mechanism.sensitive_shares is not None
             shares = np.array(self.mechanism.sensitive_shares)
             return np.asarray(np.rint(shares * self.mechanism.population_size), dtype=np.int64)
@@ -95,11 +96,13 @@ def _cases() -> Iterator[Case]:
         matrix = np.array([[1, 1, 1, 1], [1, -1, 0, 0], [0, 0, 1, -1], [1, 1, -1, -1]])
         dense = MatrixMechanism(matrix, law)
         yield Case(f"wavelet matrix, {law.name}", dense, prefix(4), ADD_OR_REMOVE, loss, matrix.astype(np.float64))
-    for label, response, cells_asked in (
+    local: tuple[tuple[str, RandomizedResponse | UnaryEncoding, int], ...] = (
         ("even coin", RandomizedResponse.binary(60, sensitive_share=0.3), 2),
         ("asymmetric", RandomizedResponse.binary(60, innocuous_share=0.8, sensitive_share=0.3), 2),
         ("four levels", RandomizedResponse.categories(60, 4, sensitive_shares=(0.5, 0.3, 0.2, 0.0)), 4),
-    ):
+        ("bits of four levels", UnaryEncoding(60, 4, sensitive_shares=(0.5, 0.3, 0.2, 0.0)), 4),
+    )
+    for label, response, cells_asked in local:
         yield Case(label, response, stack(identity(cells_asked), prefix(cells_asked)), REPLACE_ONE, 1.1)
     yield Case("K-norm", KNorm(), weighted, ADD_OR_REMOVE, 1.7)
     yield Case("K-norm, replace-one", KNorm(), prefix(3), REPLACE_ONE, 1.7)
@@ -162,7 +165,7 @@ def test_query_variances_sum_to_the_total(case: Case) -> None:
 @every_case
 @pytest.mark.parametrize("measure", MEASURES)
 def test_slopes_are_derivatives(case: Case, measure: NamedMeasure) -> None:
-    if measure == "absolute" and isinstance(case.mechanism, RandomizedResponse):
+    if measure == "absolute" and isinstance(case.mechanism, RandomizedResponse | UnaryEncoding):
         return  # kinks: tests/mechanism/test_randomized_response.py compares chords
     production, step = case.production, 1e-4 * case.loss
     high, low = (production.table_errors(case.loss + sign * step, measure) for sign in (1, -1))

@@ -10,6 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from dualmandate.frontier import Frontier, Measure
+from dualmandate.frontier.frontier import Curves
 from dualmandate.frontier.numerics import derivative
 from dualmandate.mechanism.mechanism import NoiseLaw
 
@@ -17,7 +18,7 @@ LawFrontier = Callable[[NoiseLaw, Mapping[str, float]], Frontier]
 
 
 @dataclass(frozen=True, eq=False)
-class LawCurves:
+class LawCurves(Curves):
     """Every table is `coefficient` independent draws of one law, at unit sensitivity."""
 
     law: NoiseLaw

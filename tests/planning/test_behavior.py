@@ -9,8 +9,10 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from dualmandate.choice import choose
 from dualmandate.errors import IncompatibleUnits, InvalidMechanism, InvalidValue, MissingKey, Refusal
-from dualmandate.frontier import GroupSecret
+from dualmandate.frontier import GroupSecret, frontier_of
+from dualmandate.mechanism import RandomizedResponse, UnaryEncoding
 from dualmandate.planning.plan import Plan
 from dualmandate.planning.program import load
 from dualmandate.population.wording import money
@@ -101,6 +103,26 @@ def test_randomized_response_beside_a_trusted_curator(tmp_path: Path) -> None:
     assert other is not None
     assert other.times is not None
     assert other.times > 50_000  # at the same ε equal innocuous shares are best
+
+
+@pytest.mark.parametrize(("levels", "better"), [(3, "randomized response"), (120, "unary encoding")])
+def test_the_better_local_technology_is_chosen(levels: int, better: str, tmp_path: Path) -> None:
+    """Many levels are reported as bits: the default is at least as good as either alone, and names the other."""
+    asked = ('attributes.answer = ["no", "yes"]', f"attributes.answer = {[f'L{n}' for n in range(levels)]}")
+    by_level = ('where = { answer = "yes" }\n', 'by = ["answer"]\n')
+    dear = ("mean_disclosure_cost = { value = 0.05", "mean_disclosure_cost = { value = 5")
+    plan = planned(tmp_path, LOCAL, pieces=(asked, by_level, dear))
+    part, welfare = plan.extensions.local, plan.program.welfare
+    assert part is not None
+    assert (part.technology, part.other) == (better, ({"randomized response", "unary encoding"} - {better}).pop())
+    assert part.welfare is not None
+    for each in (RandomizedResponse.categories(100_000, levels), UnaryEncoding(100_000, levels)):
+        frontier = frontier_of(each, plan.program.workload, protection=plan.program.protection)
+        assert choose(frontier, welfare, plan.limits).welfare <= part.welfare * (1 - 1e-9)
+    words = words_of(plan)
+    assert f"With {better} all randomize their own answer" in words
+    assert f"With {part.other} society would be still worse off." in words
+    assert ("each reports a bit for every cell" in words) is (better == "unary encoding")
 
 
 def test_randomized_response_that_cannot_be_fit_for_use_says_so(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import math
 from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
+from operator import itemgetter
 from pathlib import Path
 
 import numpy as np
@@ -32,7 +33,7 @@ from dualmandate.publication.data_dictionary import CLIPPED
 from dualmandate.publication.release import Release
 from dualmandate.publication.writing import PublishedTable
 from dualmandate.report.documents.plan import plan_document
-from dualmandate.report.figures import clipping
+from dualmandate.report.figures import Figure, clipping
 from dualmandate.report.plan_summary import plan_summary
 from dualmandate.report.plan_words import plan_words
 
@@ -204,6 +205,16 @@ def test_a_bias_does_not_move_the_loss_and_is_counted(tmp_path: Path) -> None:
         assert figure.name == "clipping-cost"
         assert len(figure.table.rows) == len(plan.extensions.clipping[0].rows)
         assert all("in use: USD 100,000" in figure.svg(width) for width in (360, 760))
+        assert all(room_above_curves(figure, width) >= 20 for width in (370, 760))
+
+
+def room_above_curves(figure: Figure, width: int) -> float:
+    """Pixels between the highest point of a curve and the upper edge, where a label of one line stands."""
+    layout = figure.layout(width)
+    values = [row for layer in layout["layer"] for row in layer.get("data", {}).get("values", [])]
+    low, high = max(((row["low"], row["high"]) for row in values if "low" in row), key=itemgetter(1))
+    top = max(row[key] for row in figure.table.rows for key in ("noise", "bias", "both") if row[key])
+    return float(layout["height"] * math.log(high / top) / math.log(high / low))
 
 
 def test_fitness_for_use_counts_the_bias(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -13,12 +14,13 @@ from hypothesis import strategies as st
 from tests.publication.test_nested_tables import NESTED, REPLACED, release_spec_of
 
 from dualmandate.frontier import priced, stated_split
+from dualmandate.mechanism.strategy.strategy import optimize_strategy
 from dualmandate.planning.published_errors import CROSSED, CombinedTables, as_published, combined_tables
 from dualmandate.population import Protection
 from dualmandate.publication.nested_tables import NestWeights, nest_together
 from dualmandate.publication.number_errors import NumberErrors
 from dualmandate.publication.release_spec import ReleaseSpec
-from dualmandate.workload import Tabulation
+from dualmandate.workload import Tabulation, Workload
 
 PLACES = ((), ("county",), ("block",))
 DETAILS = ((), ("age",), ("age", "job"))
@@ -82,8 +84,62 @@ def test_slopes_and_bends_are_those_of_the_errors_that_are_published() -> None:
     assert frontier.table_errors(at, "absolute") == raw.table_errors(at, "absolute")  # as they are measured
 
 
-def test_tables_that_cross_are_said_to_err_less_than_the_plan_states() -> None:
-    crossing = Tabulation.of("jobs by county", ("county", "job"))
+@given(st.data())
+def test_errors_of_tables_that_cross_are_those_of_dense_least_squares(data: st.DataObject) -> None:
+    """A county's ages and its jobs are marginals of one table; any shares, any tables that nest besides."""
+    others = data.draw(st.lists(st.sampled_from(PAIRS), min_size=1, max_size=3, unique=True))
+    crossing = [((), ("job",)), (("county",), ("job",)), (("block",), ("job",)), (("county",), ("age",))]
+    pairs = list(dict.fromkeys([*others, *data.draw(st.lists(st.sampled_from(crossing), min_size=1, max_size=3))]))
+    parts = data.draw(st.lists(st.integers(1, 20), min_size=len(pairs), max_size=len(pairs)))
+    order = ordered(pairs, parts, Protection())
+    shares = {group.name: group.loss for group in order.groups}
+    found = combined_tables({group.name: group.measurement for group in order.groups}, shares, Protection())
+    if not isinstance(found, CombinedTables):
+        return
+    variances = [noise.distribution().variance for group in order.groups for noise in group.noises]
+    own = {table.name: each * table.query_count for table, each in zip(order.tables, variances, strict=True)}
+    workload, cells = Workload(order.domain, order.tables), np.eye(order.domain.size, dtype=np.int64)
+    rows = {
+        table.name: np.stack([workload.table_answers(table.name, cell) for cell in cells], axis=1)
+        for table in order.tables
+    }
+    known = sum(each.T @ each / one for each, one in zip(rows.values(), variances, strict=True))
+    covariance = np.linalg.pinv(known)
+    for name, error in found.table_errors(own).items():
+        assert error == pytest.approx(np.trace(rows[name] @ covariance @ rows[name].T), rel=1e-8)
+
+
+def test_shares_are_best_for_what_is_published() -> None:
+    """No other shares do better, and hardly any strategy: the bound of the dual knows nothing of shares."""
+    asked = (*NESTED, Tabulation.of("jobs by county", ("county", "job")), Tabulation.of("jobs", ("job",)))
+    protection = Protection()
+    order = release_spec_of(asked, protection)
+    values = {each.name: 1.0 + number for number, each in enumerate(asked)}
+    measurements = {group.name: group.measurement for group in order.groups}
+    even = dict.fromkeys(measurements, Fraction(1, len(measurements)))
+    found = combined_tables(measurements, even, protection)
+    assert isinstance(found, CombinedTables)
+    own = stated_split({name: priced(each) for name, each in measurements.items()}, even).table_errors(1e-3)
+    shares = found.best_shares(own, values)
+    assert sum(shares.values()) == 1
+
+    def cost(at: dict[str, Fraction]) -> float:
+        errors = found.table_errors({name: error * float(even[name] / at[name]) for name, error in own.items()})
+        return math.fsum(values[name] * error for name, error in errors.items())
+
+    least = cost(shares)
+    generator = np.random.default_rng(17)
+    for _ in range(50):
+        tried = np.array([float(share) for share in shares.values()]) * generator.lognormal(0.0, 0.1, len(shares))
+        assert cost({name: Fraction(each / tried.sum()) for name, each in zip(shares, tried.tolist(), strict=True)}) > (
+            least * (1 - 1e-6)
+        )
+    bound = optimize_strategy(Workload.from_tabulations(order.domain, asked), "gaussian", values=values).lower_bound
+    assert bound / (2 * 1e-3) * (1 - 1e-4) <= least <= 1.02 * bound / (2 * 1e-3)
+
+
+def test_tables_that_cross_unevenly_are_said_to_err_less_than_the_plan_states() -> None:
+    crossing = Tabulation.of("jobs of adults", ("county", "job"), where={"age": ("adult",)})
     order = release_spec_of((*NESTED, crossing), Protection())
     measurements = {group.name: group.measurement for group in order.groups}
     assert combined_tables(measurements, dict.fromkeys(measurements, Fraction(1, 6)), Protection()) == CROSSED

@@ -154,10 +154,11 @@ def test_it_is_searched_by_labels_and_codes_and_nothing_is_cut_on_a_phone(page_f
 
 def test_a_bias_that_rounds_to_nothing_has_no_sign(page_file: Path) -> None:
     effect = {"table": "persons", "least": 1, "most": 9, "cells": 6, "unbiased_bias": -0.004, "consistent_bias": -1.25}
-    effects = [{**effect, "unbiased_error": 0.5, "consistent_error": 0.4}]
+    effects = [{**effect, "unbiased_error": 0.5, "consistent_error": 95_673.32}]
     page = release_page({**facts(), "consistency_effects": effects, "tables": []}, [])
     assert ">0.00</td>" in page
     assert ">−1.25</td>" in page
+    assert ">95,673</td>" in page
     assert "-0.00" not in page
 
 
@@ -228,6 +229,7 @@ def test_all_numbers_of_a_large_table_are_searched_and_a_few_hundred_shown(tmp_p
     rows, output = browser_page.locator("#table-0-rows tbody tr:visible"), browser_page.locator("output")
     note, search = browser_page.get_by_text("The first 500 of"), browser_page.get_by_label("Search")
     assert rows.count() == 500
+    assert output.inner_text() == "500 rows: scroll for all"
     search.fill("22499 65")
     assert rows.count() == 1
     cells = "each => [...each.cells].map((cell) => cell.textContent)"
@@ -241,6 +243,8 @@ def test_all_numbers_of_a_large_table_are_searched_and_a_few_hundred_shown(tmp_p
     search.fill("gemeinde 12")
     assert rows.count() == 500
     assert "the first 500 of these are shown" in output.inner_text()
+    search.fill("")
+    assert output.inner_text() == "500 rows: scroll for all"
     browser_page.set_viewport_size({"width": 390, "height": 800})
     assert browser_page.evaluate("document.documentElement.scrollWidth") <= 390
     browser_page.emulate_media(media="print")

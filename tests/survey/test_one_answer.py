@@ -30,7 +30,7 @@ SURVEY = CHOICE.replace('time_base = "per year"', 'time_base = "once"').replace(
     'role = "accuracy"', 'role = "accuracy"\nmeasure = "squared"'
 )
 CONSEQUENCE = """consequence = { value = 2.0e7, unit = "USD^2 per child^2", \
-source = "mean squared adjusted SPPE, CCD 2014-15", time_base = "once" }"""
+source = "mean squared adjusted SPPE, CCD 2014-15", kind = "measured", time_base = "once" }"""
 
 
 def measured(path: Path) -> SurveyEstimates:

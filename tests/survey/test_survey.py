@@ -78,7 +78,7 @@ def test_the_keys_of_the_reference_recover_the_cost(tmp_path: Path, rows: list[R
     assert block["information_utility"] == "linear"
     assert block["mean_disclosure_cost"]["value"] == pytest.approx(cost.number.value, rel=1e-9)
     assert set(block["mean_disclosure_cost"]) == {
-        *("value", "unit", "source", "standard_error", "time_base", "estimated_from"),
+        *("value", "unit", "source", "kind", "standard_error", "time_base", "estimated_from"),
     }
     [note] = found.findings.notes
     assert "people and numbers" in note

@@ -136,10 +136,14 @@ def init(
 ) -> None:
     """A program folder to start from.
 
-    blank is a small program, commented key by key. title_i is the paper's application, grants to school districts by
-    their number of poor children. survey leads from the answers of a survey to an epsilon. block is no program but
-    published tables, to attack. With --from, a program is drafted from your own records: what it takes from them is
-    marked in it. Nothing is overwritten.
+    \b
+    blank    a small program, commented key by key, to write over
+    block    tables that somebody published of seven people, to attack
+    survey   from the answers of a survey to an epsilon
+    title_i  the paper's application: grants to school districts
+
+    With --from, a program is drafted from your own records: what it takes from them is marked in it. Nothing is
+    overwritten.
     """
     output = Output(json)
     if from_ is None:

@@ -40,7 +40,7 @@ FINE = "many codes with few records each, which noise would hide, or which name 
 LEFT_OUT = "dropping_is_public = true  # of records without an identifier: whether one has it is not protected"
 HEAD = (
     "# The head of its dossier, where you state them; the date in quotes, as 2026-11-19:",
-    *(f'# {key:<7}= "…"' for key in ("title", "agency", "author", "version", "date")),
+    *(f'# {key:<7} = "…"' for key in ("title", "agency", "author", "version", "date")),
 )
 MOST_TOLD = 5  # So many columns without room are told one by one.
 
@@ -208,9 +208,12 @@ def _assume(_: str, default: str) -> str:
 
 
 def _ask(question: str, default: str) -> str:
-    """What is typed at the terminal; the default where nothing is."""
+    """What is typed at the terminal; the default where the line is empty. Who ends the input ends the command."""
     write(f"{question} [{default}] ", sys.stderr)
-    return sys.stdin.readline().strip() or default
+    line = sys.stdin.readline()
+    if not line:
+        raise KeyboardInterrupt
+    return line.strip() or default
 
 
 def named(name: str | None, directory: Path | None) -> tuple[str, Path]:
@@ -552,9 +555,13 @@ def _described(column: ColumnDraft, file: str) -> tuple[str, str | None]:
             rules.append('outside = "missing"')
         if len(column.levels) > MOST_INLINE:
             made = [f"codes = {toml_text(file)}"]
-            codes = "code\n" + "".join(f"{_csv(level)}\n" for level in column.levels)
+            lines = zip(column.levels, column.labels, strict=True) if column.labels else zip(column.levels)
+            head = "code,label" if column.labels else "code"
+            codes = "".join(f"{line}\n" for line in (head, *(",".join(map(_csv, each)) for each in lines)))
         else:
             made = [f"levels = [{', '.join(map(toml_text, column.levels))}]"]
+            if column.labels:
+                made.append(f"labels = [{', '.join(map(toml_text, column.labels))}]")
     elif column.form == "bins":
         made = [f"edges = [{', '.join(map(str, column.edges))}]"]
         rules.append(f"outside = {toml_text('missing' if column.beyond_is_missing else 'clamp')}")

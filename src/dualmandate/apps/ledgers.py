@@ -161,7 +161,7 @@ def find_ledger(start: Path, flag: str | None, *, opening: str | None = None) ->
             why="a project is the nearest folder upward with dualmandate.toml, and its ledger lies there",
             instead=f"open its account, with a cap of your choice, and name the same ledger here: {opening}"
             if opening
-            else "begin a project with `dualmandate init blank`, or name the ledger with --ledger",
+            else "begin a project here with `dualmandate init blank .`, or name the ledger with --ledger",
         )
     store = find_store(place)
     if store.path is None and project is None:

@@ -17,7 +17,7 @@ from dualmandate.errors import InvalidRequest, LedgerUnavailable, UnknownName, d
 from dualmandate.planning.plan import Plan
 from dualmandate.planning.program import Program
 from dualmandate.planning.program import load as read_program
-from dualmandate.population.arguments import checked_call, expected, unexpected
+from dualmandate.population.arguments import checked_call, checked_class, expected, unexpected
 from dualmandate.publication import CsvFile, DatabaseTable, Frame, ParquetFile, SparkTable, StatisticalFile, source_file
 
 if TYPE_CHECKING:
@@ -33,11 +33,11 @@ SOURCES = (ParquetFile, CsvFile, StatisticalFile, DatabaseTable, SparkTable, Fra
 A_PLAN = 'make one: load("program.toml").plan()'
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@checked_class
+@dataclass(frozen=True, init=False, eq=False, repr=False)
 class NotebookProgram(Program):
     """What a program file says, as the rooms of the house understand it. All of it is public."""
 
-    @checked_call
     def plan(
         self,
         remaining: Fraction | float | None = None,
@@ -69,7 +69,8 @@ class NotebookProgram(Program):
         return _in_hand(replace(made, account_identifier=books.account_identifier(room.account.name)))
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@checked_class
+@dataclass(frozen=True, init=False, eq=False, repr=False)
 class NotebookPlan(Plan):
     """What a program should publish, at which privacy loss, and why; with its pictures, its files and its approval."""
 
@@ -86,7 +87,6 @@ class NotebookPlan(Plan):
         """The names of its pictures."""
         return tuple(self._figures)
 
-    @checked_call
     def figure(self, name: str) -> Figure:
         """One of its pictures, with the table behind it: `plan.figure("tangency")`."""
         if name == "tangency":  # the one that everybody asks for, without the choices under other weights
@@ -103,7 +103,6 @@ class NotebookPlan(Plan):
             )
         return known[name]
 
-    @checked_call
     def save(self, folder: str | Path, *, progress: Told | None = None) -> Path:
         """Write plan.json, what it measures and the dossier, as `plan --out` does; the path of plan.json."""
         from dualmandate.apps.folder import check_writable
@@ -116,7 +115,6 @@ class NotebookPlan(Plan):
         write(self, plan_document(self), place, _Quiet(progress))
         return place / PLAN_FILE
 
-    @checked_call
     def approve(
         self, ledger: Ledger | str | Path, *, by: str, sign: str | Path | None = None, seen: bool = False
     ) -> ApprovalNotice:

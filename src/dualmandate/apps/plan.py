@@ -53,12 +53,14 @@ def carry_out(
         after.append(f"note: {short}; so it would not be published")
     if (source := missing_source(plan)) is not None:
         after.append(f"note: the source '{next_step.nearest(source)}' is not there yet")
+    if (cost := plan.publishing) is not None:
+        after.insert(0, cost.words())
     if folder is not None:
         after += [f"written: {folder / PLAN_FILE}", f"to open: {folder / page_name()}"]
     within = next_step.plan_program(file, folder, ledger=_ledger_file(file)) if short else None
     following = next_step.advice(within or next_after(plan, file, folder, ledger))
     _say(plan, (*after, *following.split("\n")), output, full=full)
-    output.document(lambda: document)
+    output.document(lambda: document if cost is None else {**document, "publishing": cost.document()})
 
 
 def _say(plan: Plan, after: tuple[str, ...], output: Output, *, full: bool) -> None:
@@ -139,16 +141,24 @@ def page_name() -> str:
 
 
 def write(plan: Plan, document: dict[str, Any], folder: Path, progress: Progress) -> dict[str, Any]:
-    """Write plan.json, what it measures and the dossier, all or nothing; the document with the digests of its pages."""
-    from dualmandate.planning.release_spec import strategy_files
+    """Write plan.json, what it measures and the dossier, all or nothing; the document with the digests of its pages.
+
+    Refused where a release of it, or the plan itself, is too large for this machine: what is approved is published.
+    """
+    from dualmandate.planning.release_spec import check_saved, strategy_files
     from dualmandate.planning.saved_plan import with_pages
+    from dualmandate.publication.costs import check_disk
     from dualmandate.report.dossier import write_dossier
 
+    if plan.publishing is not None:
+        check_disk(plan.publishing.disk, plan.program.document.path.parent)
     with written_whole(folder) as draft:
         progress("drawing the figures and writing the dossier")
         pages = {path.relative_to(draft).as_posix(): path.read_bytes() for path in write_dossier(plan, draft)}
         program = Path(os.path.relpath(plan.program.document.path.absolute(), folder.absolute())).as_posix()
         document = {**document, "program": {**document["program"], "file": program}}
         sealed = with_pages(document, pages)
-        write_files({PLAN_FILE: json_text(sealed), **strategy_files(plan)}, draft)
+        files = {PLAN_FILE: json_text(sealed), **strategy_files(plan)}
+        check_saved(files)
+        write_files(files, draft)
     return sealed

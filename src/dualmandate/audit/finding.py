@@ -5,7 +5,8 @@ An attack gives a lower bound on risk. Another attack may find more, and no find
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeVar
 
@@ -123,12 +124,16 @@ class Finding:
             f"{counted} (all of them counted)" if few else f"{percent(success.value)} ({counted}, all of them counted)"
         )
 
-    def words(self) -> str:
+    def judged(self, coarsening: str | None = None) -> str:
+        """What success is judged by, and how coarse values are, where that was not said before."""
+        return "; ".join([REFERENCES[self.reference], *([self.coarsening] * (self.coarsening != coarsening))])
+
+    def words(self, coarsening: str | None = None) -> str:
         """The finding for people: claim, success, baselines, and what the attacker knows."""
         lines = [f"{self.claim}: {self.written(self.success)}"]
         lines += [f"  beside it  {each.who}: {self.written(each.success)}" for each in self.baselines]
         lines.append(f"  attacker   {self.attacker_knows}")
-        lines.append(f"  judged by  {REFERENCES[self.reference]}; {self.coarsening}")
+        lines.append(f"  judged by  {self.judged(coarsening)}")
         lines += [] if self.partial is None else [f"  not done   {self.partial}"]
         lines += [] if self.booked is None else [f"  booked     {self.booked}"]
         return "\n".join(lines)
@@ -157,6 +162,12 @@ class Finding:
             return {"low": low, "high": high, "unit": success.unit}
         counted = {"value": success.value, "successes": success.successes, "trials": success.trials}
         return {**counted, "low": low, "high": high}
+
+
+def coarseness(findings: Sequence[Finding]) -> str | None:
+    """How coarse values are in most findings, to be said once; None where no two are alike."""
+    often = Counter(finding.coarsening for finding in findings).most_common(1)
+    return often[0][0] if often and often[0][1] > 1 else None
 
 
 class Attack(Protocol[T_contra]):

@@ -11,7 +11,7 @@ from dualmandate.audit.claims.attack import ClaimAttack, ClaimedRelease
 from dualmandate.audit.claims.membership import Frequencies, MembershipAttack
 from dualmandate.audit.disclosure_control.comparison import MethodEvaluation, compared_words
 from dualmandate.audit.disclosure_control.magnitude_rules import ContributorsAttack, SummedTables
-from dualmandate.audit.finding import LOWER_BOUND, Attack, Finding, Label
+from dualmandate.audit.finding import LOWER_BOUND, Attack, Finding, Label, coarseness
 from dualmandate.audit.linkage.attack import Linkage, LinkageAttack
 from dualmandate.audit.options import AuditOptions, Effort, check_solvers
 from dualmandate.audit.reconstruction.exact import ExactTablesAttack
@@ -67,8 +67,9 @@ class Audit:
         found = self.labeled(label)
         lines = [f"{self.target}: {len(found)} {'finding' if len(found) == 1 else 'findings'}", *verdict(found)]
         lines += [f"what to do: {advice(found, self.kind)}"] if found else []
-        lines += [""]
-        lines += [f"{finding.words()}\n" for finding in found]
+        coarsening = coarseness(found)
+        lines += [] if coarsening is None else [f"where nothing else is said, {coarsening}"]
+        lines += ["", *(f"{finding.words(coarsening)}\n" for finding in found)]
         lines += [*compared_words(self.compared), *(f"compared: {note}" for note in self.notes)]
         lines += [f"not tried: {words}" for words in self.left_out]
         lines += [f"what is counted: {line}" for line in self.counted()]

@@ -28,7 +28,7 @@ from dualmandate.frontier.numerics import loss_where
 from dualmandate.frontier.participation import peak_of
 from dualmandate.mechanism.mechanism import positive_loss
 from dualmandate.population import PrivacyLoss, PrivacyMeasure
-from dualmandate.population.arguments import checked_call, expected
+from dualmandate.population.arguments import checked_call, checked_class, expected
 from dualmandate.population.loss import SIGNIFICANT_DIGITS
 from dualmandate.population.shown import cut_line, one_line, page_of, sentences
 from dualmandate.population.shown import table as page_table
@@ -45,7 +45,9 @@ NEXT = 1e-9  # So far above a loss at which errors jump, in its logarithm, they 
 CLOSE = 1e-6  # An optimum this near to an end of the grid is not yet bracketed.
 TIE = 1e-13  # A relative difference of welfare below this is no difference.
 FLAT = 0.01  # A data loss whose elasticity is below this has reached its floor.
-BoundBy = Literal["preferences", "largest epsilon", "largest rho", "fitness for use", "ledger", "participation"]
+BoundBy = Literal[
+    "preferences", "largest epsilon", "largest rho", "fitness for use", "ledger", "participation", "simulation"
+]
 NO_LOSS = 1e-12  # A loss below this is next to none, and so is a cost of privacy below this share of that of errors.
 SMALLEST_LOSS, LARGEST_LOSS = 1e-30, 1e9  # No search goes beyond these.
 SLACK = 1e-12  # A cap and a floor that differ by less than this share are meant to be equal.
@@ -58,6 +60,7 @@ class Bounds:
 
     lowest: float | None = None
     lowest_reason: str = ""
+    lowest_by: BoundBy = "fitness for use"
     highest: float | None = None
     highest_exact: Fraction | None = None
     highest_by: BoundBy = "largest epsilon"
@@ -106,15 +109,21 @@ class Limits:
         peak = peak_of(frontier)
         if peak is not None:  # beyond it a frontier is dominated: more loss for no more accuracy
             caps.append((PrivacyLoss.chosen(peak, frontier.privacy_measure).amount, "participation"))
+        least, most = frontier.known_losses
+        lowest_by: BoundBy = "fitness for use"
+        if lowest is None and least > 0:
+            lowest, lowest_by = least, "simulation"
+        if math.isfinite(most):
+            caps.append((exact(most), "simulation"))
         if not caps:
-            return Bounds(lowest, reason)
+            return Bounds(lowest, reason, lowest_by)
         cap, cap_by = min(caps)
         highest = float(cap)
         if lowest is not None and lowest > highest:
             if lowest > highest * (1 + SLACK):
                 raise _conflict(lowest, reason, highest, cap_by, frontier.privacy_measure)
             lowest = highest
-        return Bounds(lowest, reason, highest, cap, cap_by)
+        return Bounds(lowest, reason, lowest_by, highest, cap, cap_by)
 
     def _legal_cap(self, privacy_measure: PrivacyMeasure) -> float | Fraction | None:
         ours, other = self.largest_epsilon, self.largest_rho
@@ -179,7 +188,8 @@ def _smallest_loss(frontier: Frontier, table: str, *, mean_squared_error: float)
     def mean(loss: float) -> float:
         return frontier.table_errors(loss)[table] / count
 
-    needed = loss_where(mean, mean_squared_error, within=(SMALLEST_LOSS, LARGEST_LOSS))
+    least, most = frontier.known_losses
+    needed = loss_where(mean, mean_squared_error, within=(max(least, SMALLEST_LOSS), min(most, LARGEST_LOSS)))
     if math.isinf(needed):
         raise ConflictingLimits(
             unfit_words(table),
@@ -190,7 +200,11 @@ def _smallest_loss(frontier: Frontier, table: str, *, mean_squared_error: float)
 
 
 def _conflict(lowest: float, reason: str, highest: float, by: BoundBy, measure: PrivacyMeasure) -> ConflictingLimits:
-    others = {"ledger": "the ledger has left", "participation": "accuracy peaks, because people stop taking part, at"}
+    others = {
+        "ledger": "the ledger has left",
+        "participation": "accuracy peaks, because people stop taking part, at",
+        "simulation": "releases were simulated up to",
+    }
     limit = f"{others.get(by, f'largest_{measure} is')} {number(highest, 6)}"
     return ConflictingLimits(
         f"no {measure} satisfies all limits: fitness for use asks for at least {number(lowest, 6)}, {limit}",
@@ -240,6 +254,7 @@ class GroupOutcome:
     __repr__ = one_line
 
 
+@checked_class
 @dataclass(frozen=True)
 class Choice:
     """The chosen privacy loss with its reasons.
@@ -488,6 +503,13 @@ def best_within(
     best = max(peaks, key=lambda candidate: candidate.welfare, default=None)
     _refuse_unbounded(frontier, welfare, bounds=bounds, best=best)
     assert best is not None
+    if best.bound_by == "simulation":
+        further = "smaller" if best.epsilon == bounds.lowest else "larger"
+        raise NoOptimum(
+            f"welfare still rises towards {further} losses at {frontier.privacy_measure} = {number(best.epsilon, 4)}",
+            why="no release was simulated beyond it, and what its errors would be is not guessed",
+            instead=f"simulate {further} losses too",
+        )
     if best.welfare == -math.inf:
         asked = bounds.lowest_reason or "the limits"
         raise NoOptimum(
@@ -515,7 +537,7 @@ def local_optima(frontier: Frontier, welfare: SocialWelfare, bounds: Bounds | No
             loss = math.exp(brentq(gain, low, high, xtol=1e-14, rtol=1e-14))
             found.append(LocalOptimum(loss, welfare.at(frontier, loss), "maximum" if before > 0 else "minimum"))
     if bounds.lowest is not None:
-        found.insert(0, LocalOptimum(bounds.lowest, welfare.at(frontier, bounds.lowest), "end", "fitness for use"))
+        found.insert(0, LocalOptimum(bounds.lowest, welfare.at(frontier, bounds.lowest), "end", bounds.lowest_by))
     if bounds.highest is not None and bounds.highest != bounds.lowest:
         found.append(LocalOptimum(bounds.highest, welfare.at(frontier, bounds.highest), "end", bounds.highest_by))
     return tuple(found)

@@ -25,7 +25,7 @@ from dualmandate.frontier.participation import ParticipationResponse
 from dualmandate.mechanism import Measure
 from dualmandate.mechanism.mechanism import power_of
 from dualmandate.population import Calibrated, PrivacyMeasure, Units
-from dualmandate.population.arguments import checked_call, checked_class, expected, named_twice
+from dualmandate.population.arguments import checked_class, expected, named_twice
 from dualmandate.population.currency import DEFAULT
 from dualmandate.population.shown import one_line
 from dualmandate.population.wording import number
@@ -107,6 +107,7 @@ class _Cost:
         return f"{currency} per {protected_unit}"
 
 
+@checked_class
 @dataclass(frozen=True)
 class LinearCost(_Cost):
     """Each unit of loss costs the same, k USD: κ = k·ε. Source: Abowd and Schmutte 2019, section IV."""
@@ -540,6 +541,7 @@ class CostPart:
         return tuple(dict.fromkeys(value.measure for value in self.table_values))
 
 
+@checked_class
 @dataclass(frozen=True)
 class SocialWelfare(CostPart):
     """What society loses at each privacy loss; welfare is minus that, in USD.
@@ -574,7 +576,6 @@ class SocialWelfare(CostPart):
             )
 
     @classmethod
-    @checked_call
     def uniform(
         cls,
         population_size: float,

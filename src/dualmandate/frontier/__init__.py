@@ -27,9 +27,11 @@ from dualmandate.frontier.simulated import (
     FormulaGrant,
     Misallocation,
     Simulation,
+    SimulationError,
     decision_frontier,
     noisy_answers,
     simulated,
+    simulation_error,
 )
 from dualmandate.frontier.split import power_split, split, stated_split
 from dualmandate.frontier.worst_case import (
@@ -54,6 +56,7 @@ __all__ = [
     "PowerLawTechnology",
     "RelativeErrors",
     "Simulation",
+    "SimulationError",
     "TableTotals",
     "TableWeights",
     "TailMisses",
@@ -76,6 +79,7 @@ __all__ = [
     "public_guess",
     "scale_bound",
     "simulated",
+    "simulation_error",
     "split",
     "stated_split",
     "strategy_bound",

@@ -45,6 +45,12 @@ class EnvelopeCurves(Curves):
         """At a switch errors fall faster again: it is known of one technology alone."""
         return self.members[0].convex_from if len(self.members) == 1 else math.inf
 
+    @property
+    def known_losses(self) -> tuple[float, float]:
+        """Between the smallest and the largest at which some member is known."""
+        known = [member.known_losses for member in self.members]
+        return min(least for least, _ in known), max(most for _, most in known)
+
     def best(self, loss: float) -> Frontier:
         """The member that loses least; of equals, the first."""
         return self.members[self._index(loss)]
@@ -89,8 +95,10 @@ class EnvelopeCurves(Curves):
     @cached_property
     def _pieces(self) -> tuple[tuple[float, float, int], ...]:
         """Intervals of losses from start (0 at first) to end (∞ at last), with the member that is best there."""
-        starts, used = [0.0], [self._index(_SEARCHED[0])]
-        for low, high in pairwise(_SEARCHED):
+        least, most = self.known_losses
+        searched = [loss for loss in _SEARCHED if least <= loss <= most] or [least]
+        starts, used = [0.0], [self._index(searched[0])]
+        for low, high in pairwise(searched):
             while used[-1] != self._index(high):
                 start, end = max(low, starts[-1]), high
                 while start < (middle := math.sqrt(start * end)) < end:
@@ -100,7 +108,12 @@ class EnvelopeCurves(Curves):
         return tuple(zip(starts, [*starts[1:], math.inf], used, strict=True))
 
     def _index(self, loss: float) -> int:
-        return int(np.argmin([self.weights.total(member, loss) for member in self.members]))
+        ranges = [member.known_losses for member in self.members]
+        known = [least <= loss <= most for least, most in ranges]
+        if not any(known):
+            return 0  # refuses it in its own words
+        pairs = zip(self.members, known, strict=True)
+        return int(np.argmin([self.weights.total(member, loss) if here else math.inf for member, here in pairs]))
 
 
 def envelope(

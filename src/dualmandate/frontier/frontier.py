@@ -21,11 +21,18 @@ from typing import Literal, Protocol
 import numpy as np
 
 from dualmandate.errors import InvalidLoss, InvalidMechanism, UnknownName
-from dualmandate.frontier.numerics import LARGEST_LOSS, SmoothCurve, derivative, loss_where, second_derivative
+from dualmandate.frontier.numerics import (
+    LARGEST_LOSS,
+    SMALLEST_LOSS,
+    SmoothCurve,
+    derivative,
+    loss_where,
+    second_derivative,
+)
 from dualmandate.mechanism import Measure, Measurement, Mechanism, NamedMeasure, Production, TableMeasure
 from dualmandate.mechanism.mechanism import known_measure, positive_loss
 from dualmandate.population import PrivacyMeasure, Protection
-from dualmandate.population.arguments import checked_call, expected, unexpected
+from dualmandate.population.arguments import checked_call, checked_class, expected, unexpected
 from dualmandate.population.arrays import Floats
 from dualmandate.population.loss import epsilon_at, rho_at, rho_curvature_at, rho_slope_at
 from dualmandate.population.shown import cut_line, one_line, page_of, sentences
@@ -58,6 +65,11 @@ class Curves(Protocol):
         """The loss from which on errors are known to fall ever more slowly: 0 everywhere, infinite nowhere."""
         return math.inf
 
+    @property
+    def known_losses(self) -> tuple[float, float]:
+        """Between which losses errors are known: all of them, unless they were simulated."""
+        return 0.0, math.inf
+
     def technology(self, loss: float) -> str:
         """Which mechanism stands on the frontier at this loss."""
 
@@ -85,6 +97,7 @@ def listed(by_table: Mapping[str, float]) -> Floats:
 SHOWN_LOSSES, MOST_SHOWN = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0), 4  # in a notebook: losses, and tables
 
 
+@checked_class
 @dataclass(frozen=True, eq=False)
 class Frontier:
     """Accuracy as a function of privacy loss (ε or ρ, always > 0), with its slopes, from the curves of its tables."""
@@ -102,7 +115,8 @@ class Frontier:
     def _repr_html_(self) -> str:
         """What a notebook shows: the typical error of a number at some losses."""
         tables, rows = self.tables[:MOST_SHOWN], list[tuple[str, ...]]()
-        for loss in SHOWN_LOSSES:
+        least, most = self.known_losses
+        for loss in (each for each in SHOWN_LOSSES if least <= each <= most):
             errors = self.table_errors(loss)
             rows.append((f"{loss:g}", *(number(math.sqrt(errors[name] / self.query_counts[name])) for name in tables)))
         left = len(self.tables) - len(tables)
@@ -125,6 +139,11 @@ class Frontier:
         return self.curves.convex_from
 
     @property
+    def known_losses(self) -> tuple[float, float]:
+        """Between which losses errors are known: all of them, unless they were simulated; it is refused beyond."""
+        return self.curves.known_losses
+
+    @property
     def tables(self) -> tuple[str, ...]:
         """The tables it produces, in the workload's order."""
         return tuple(self.query_counts)
@@ -141,17 +160,14 @@ class Frontier:
         """Second derivative of `table_errors` with respect to the loss."""
         return self._by_table(self.curves.curvatures(positive_loss(loss), known_measure(measure)))
 
-    @checked_call
     def expected_squared_error(self, loss: float) -> float:
         """E‖M(x, Q) − Qx‖², summed over all queries; ≥ 0."""
         return math.fsum(self._asked("values", positive_loss(loss), "squared"))
 
-    @checked_call
     def accuracy(self, loss: float) -> float:
         """The paper's I: minus the expected squared error; ≤ 0, higher is better."""
         return -self.expected_squared_error(loss)
 
-    @checked_call
     def marginal_rate_of_transformation(self, loss: float) -> float:
         """dI/dloss > 0: accuracy gained for one more unit of privacy loss."""
         return -math.fsum(self._asked("slopes", positive_loss(loss), "squared"))
@@ -160,27 +176,27 @@ class Frontier:
         """d²I/dloss²; < 0 where the frontier is concave."""
         return -math.fsum(self.curves.curvatures(positive_loss(loss), "squared"))
 
-    @checked_call
     def epsilon_for(self, accuracy: float) -> float:
         """The smallest privacy loss that buys this accuracy (< 0); 0 where nothing needs to be measured for it."""
         if not (math.isfinite(accuracy) and accuracy < 0.0):
+            one = min(max(1.0, self.known_losses[0]), self.known_losses[1])
             raise InvalidLoss(
                 f"no privacy loss buys an accuracy of {accuracy}",
                 why="accuracy is minus the expected squared error: below 0 at every finite loss, and 0 only without "
                 "any protection",
-                instead=f"ask for a negative accuracy; {self.privacy_measure} = 1 buys {self.accuracy(1.0):.6g}",
+                instead=f"ask for a negative accuracy; {self.privacy_measure} = {one:g} buys {self.accuracy(one):.6g}",
             )
         known = self.curves.inverse(-accuracy)
-        found = loss_where(self.expected_squared_error, -accuracy) if known is None else known
+        least, most = max(self.known_losses[0], SMALLEST_LOSS), min(self.known_losses[1], LARGEST_LOSS)
+        found = loss_where(self.expected_squared_error, -accuracy, within=(least, most)) if known is None else known
         if math.isinf(found):
             raise InvalidLoss(
                 f"an expected error of {-accuracy:.6g} is out of reach",
-                why=f"no privacy loss brings it below {self.expected_squared_error(LARGEST_LOSS):.6g}",
+                why=f"no privacy loss brings it below {self.expected_squared_error(most):.6g}",
                 instead="ask for less accuracy, or for another technology",
             )
         return found
 
-    @checked_call
     def technology(self, loss: float) -> str:
         """Which mechanism stands on the frontier at this loss."""
         return self.curves.technology(positive_loss(loss))

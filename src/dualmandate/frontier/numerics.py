@@ -69,14 +69,14 @@ def root(
 ) -> float:
     """Where a falling function is 0, between two ends; the nearer end where it is 0 nowhere between them.
 
-    With a `step` the ends are moved out by it until the function changes sign there, or they have left `within`.
+    With a `step` the ends are moved out by it until the function changes sign there, or they are at those of `within`.
     """
     from scipy.optimize import brentq
 
     while step and falling(low) < 0 and low > within[0]:
-        low -= step
+        low = max(low - step, within[0])
     while step and falling(high) > 0 and high < within[1]:
-        high += step
+        high = min(high + step, within[1])
     if falling(low) <= 0:
         return low
     return high if falling(high) >= 0 else float(brentq(falling, low, high, xtol=1e-15, rtol=8.9e-16))
@@ -132,7 +132,8 @@ def loss_where(
         return math.log(value) - math.log(target) if value > 0.0 else -_VANISHED  # discrete noise leaves the floats
 
     lowest_log, highest_log = math.log(within[0]), math.log(within[1])
-    found = root(excess, 0.0, 0.0, step=_GROWTH, within=(lowest_log, highest_log))
+    start = min(max(0.0, lowest_log), highest_log)
+    found = root(excess, start, start, step=_GROWTH, within=(lowest_log, highest_log))
     return 0.0 if found <= lowest_log else math.inf if found >= highest_log else math.exp(found)
 
 

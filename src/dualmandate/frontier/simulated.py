@@ -1,8 +1,13 @@
 """A frontier measured by simulation: any chain from data to tables, run on public or synthetic data.
 
 Rounding, consistency and other post-processing change the production function and have no closed form. The chain is
-run many times at each of a few losses; between them errors are interpolated on logarithmic scales by monotone cubics,
-which keep a decreasing curve decreasing and have a slope everywhere.
+run many times at each of a few losses, with the same randomness at each. Simulated errors are brought to the nearest
+curve that falls ever more slowly, where one lies within their bands, and else to the nearest that falls; between losses
+it is interpolated on logarithmic scales by monotone cubics. Nothing is said beyond the losses that were simulated.
+
+How far simulation itself may be off any number that rests on the curve, a slope or the chosen loss, is found by leaving
+out one group of repetitions after the other (the jackknife [T58]): with G groups and θ_g without the g-th, its variance
+is (G − 1)/G·Σ (θ_g − θ̄)².
 
 The same values accuracy through a decision that is made with it. A formula with thresholds, minima or a fixed
 appropriation turns errors in counts into misallocated dollars: the decision is made many times with noisy counts, and
@@ -13,9 +18,10 @@ USD. For a formula that is linear in counts this is the paper's case: Σ C²·ES
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, Literal, Protocol
 
 import numpy as np
@@ -32,6 +38,11 @@ from dualmandate.workload import Workload
 if TYPE_CHECKING:
     from scipy.interpolate import PchipInterpolator
 
+MOST_LOSSES = 200  # where further ones are placed
+CHANCE = 2.0  # standard errors that a curve may be off by chance
+GROUPS = 20  # of repetitions that are left out in turn
+SLACK = 1e-12  # of the ends of what was simulated
+FORETOLD: tuple[NamedMeasure, ...] = ("squared", "absolute")  # The largest of many errors jumps from one to another.
 ReleaseChain = Callable[[float, Histogram, np.random.Generator], Floats]
 """A chain from a loss, a public histogram and randomness to the answers of a workload, shape (query_count,)."""
 
@@ -44,6 +55,7 @@ class Simulation:
     repetitions: int  # at each loss, at least two
     seed: int
     confidence: float = 0.95
+    tolerance: float | None = None  # Further losses are placed until the curve foretells each within it, or its band.
 
     def __post_init__(self) -> None:
         losses = np.asarray(self.losses)
@@ -52,6 +64,12 @@ class Simulation:
                 f"a simulation at the losses {self.losses}",
                 why="a curve runs through at least two positive losses, each larger than the one before",
                 instead="list increasing, positive losses",
+            )
+        if self.tolerance is not None and not 0.0 < self.tolerance < math.inf:
+            raise InvalidLoss(
+                f"a simulation with a tolerance of {self.tolerance}",
+                why="it is by how much of an error a curve may be off between losses",
+                instead="state a positive one, such as 0.02",
             )
         if self.repetitions < 2 or not 0.0 < self.confidence < 1.0:
             raise InvalidMechanism(
@@ -63,19 +81,34 @@ class Simulation:
 
 @dataclass(frozen=True)
 class _Tally:
-    """Mean errors at each simulated loss and the relative half-width of their band; shapes (losses, tables)."""
+    """Mean errors at each simulated loss and the relative half-width of their band; shapes (losses, tables).
+
+    `without` are the means without each group of repetitions; shape (groups, losses, tables).
+    """
 
     means: Floats
     spreads: Floats
+    without: Floats
 
 
 @dataclass(frozen=True, eq=False)
 class SimulatedCurves(Curves):
-    """Curves through simulated errors; beyond the simulated losses they go on as power laws, which is a guess."""
+    """Curves through simulated errors, from the smallest to the largest simulated loss."""
 
     name: str
     simulation: Simulation
     tallies: Mapping[NamedMeasure, _Tally]
+
+    @property
+    def known_losses(self) -> tuple[float, float]:
+        return self.simulation.losses[0], self.simulation.losses[-1]
+
+    @property
+    def without_each_group(self) -> Iterator[SimulatedCurves]:
+        """The curves of all repetitions but one group's, group by group."""
+        for group in range(len(self.tallies["squared"].without)):
+            left = {m: replace(tally, means=tally.without[group]) for m, tally in self.tallies.items()}
+            yield SimulatedCurves(self.name, self.simulation, left)
 
     def band(self, loss: float, measure: Measure = "squared") -> Floats:
         """Monte-Carlo band of each table's error at one loss: lowest and highest, shape (tables, 2)."""
@@ -103,20 +136,25 @@ class SimulatedCurves(Curves):
 
     def _logs(self, loss: float, measure: Measure) -> tuple[Floats, Floats, Floats]:
         """ln error, its elasticity and the derivative of that in ln loss, table by table."""
-        curve = self._curves[named(measure)]
-        x = math.log(loss)
-        inside = min(max(x, math.log(self.simulation.losses[0])), math.log(self.simulation.losses[-1]))
-        level, elasticity, bend = curve(inside), curve(inside, 1), curve(inside, 2)
-        if inside == x:
-            return level, elasticity, bend
-        return level + elasticity * (x - inside), elasticity, np.zeros_like(bend)
+        least, most = self.known_losses
+        if not least * (1 - SLACK) <= loss <= most * (1 + SLACK):
+            raise InvalidLoss(
+                f"the error of '{self.name}' at a loss of {loss:g} is not known",
+                why=f"releases were simulated from {least:g} to {most:g}, and what lies beyond is not guessed",
+                instead="simulate smaller or larger losses too",
+            )
+        curve, x = self._curves[named(measure)], math.log(min(max(loss, least), most))
+        return curve(x), curve(x, 1), curve(x, 2)
 
     @cached_property
     def _curves(self) -> dict[NamedMeasure, PchipInterpolator]:
         from scipy.interpolate import PchipInterpolator
 
-        logs = np.log(self.simulation.losses)
-        return {m: PchipInterpolator(logs, _decreasing(np.log(tally.means))) for m, tally in self.tallies.items()}
+        losses = np.array(self.simulation.losses)
+        return {
+            m: PchipInterpolator(np.log(losses), _falling(losses, tally.means, tally.spreads))
+            for m, tally in self.tallies.items()
+        }
 
 
 def simulated(
@@ -131,8 +169,9 @@ def simulated(
     """The frontier of a release chain on public or synthetic data, with a Monte-Carlo band.
 
     Repetition r sees the same randomness at every loss, so that curves are smooth, and the same seed gives the same
-    frontier. `frontier.curves.band(loss)` says how far simulation itself may be off. Never give it confidential data:
-    a frontier is printed.
+    frontier. With a `tolerance` further losses are placed where the curve bends. `frontier.curves.band(loss)` says how
+    far simulation itself may be off, and `simulation_error` how far a slope or a choice on it may be. Never give it
+    confidential data: a frontier is printed.
     """
     truth = np.asarray(workload.answers(histogram.counts), dtype=np.float64)
     query_counts = {table.name: table.query_count for table in workload.tables}
@@ -154,7 +193,7 @@ def _simulated(
     def run(loss: float, generator: np.random.Generator) -> Floats:
         return release(loss, histogram, generator)
 
-    tallies = _tallies([_measure_at(run, loss, truth, ends, simulation) for loss in simulation.losses])
+    simulation, tallies = _placed(lambda loss: _measure_at(run, loss, truth, ends, simulation), simulation, name)
     silent = np.argwhere(tallies["squared"].means == 0.0)
     if silent.size:
         loss, table = simulation.losses[silent[0][0]], list(query_counts)[silent[0][1]]
@@ -166,14 +205,48 @@ def _simulated(
     return Frontier(name, privacy_measure, dict(query_counts), SimulatedCurves(name, simulation, tallies))
 
 
-_Measured = dict[NamedMeasure, tuple[Floats, Floats]]
+_Measured = dict[NamedMeasure, tuple[Floats, Floats, Floats]]  # mean, band, and means without each group
 
 
-def _tallies(measured: Sequence[_Measured]) -> dict[NamedMeasure, _Tally]:
-    return {
-        measure: _Tally(np.array([m[measure][0] for m in measured]), np.array([m[measure][1] for m in measured]))
-        for measure in MEASURES
-    }
+def _placed(
+    measured: Callable[[float], _Measured], simulation: Simulation, name: str
+) -> tuple[Simulation, dict[NamedMeasure, _Tally]]:
+    """What was simulated, and where: further losses halve an interval whose middle the curve did not foretell."""
+    known = {loss: measured(loss) for loss in simulation.losses}
+    waiting = list(pairwise(simulation.losses)) if simulation.tolerance is not None else []
+    while waiting and len(known) < MOST_LOSSES:
+        start, end = waiting.pop(0)
+        curves, middle = _through(known, simulation, name), math.sqrt(start * end)
+        known[middle] = measured(middle)
+        if any(_is_off(curves, middle, known[middle], measure) for measure in FORETOLD):
+            waiting += [(start, middle), (middle, end)]
+    found = _through(known, simulation, name)
+    return found.simulation, dict(found.tallies)
+
+
+def _through(known: Mapping[float, _Measured], simulation: Simulation, name: str) -> SimulatedCurves:
+    losses = tuple(sorted(known))
+    tallies = {}
+    for measure in MEASURES:
+        means, spreads, without = (np.array(each) for each in zip(*(known[at][measure] for at in losses), strict=True))
+        tallies[measure] = _Tally(means, spreads, without.swapaxes(0, 1))
+    return SimulatedCurves(name, replace(simulation, losses=losses), tallies)
+
+
+def _is_off(curves: SimulatedCurves, loss: float, found: _Measured, measure: NamedMeasure) -> bool:
+    """Whether a curve foretold an error worse than within the tolerance, and than chance alone would.
+
+    Both rest on the same randomness, so that chance moves their ratio little: by as much as leaving out groups does.
+    """
+    assert curves.simulation.tolerance is not None
+    means, _, without = found[measure]
+    if not (np.all(means > 0) and np.all(curves.tallies[measure].means > 0) and np.all(without > 0)):
+        return False  # refused later: errors are too rare
+    missed = np.log(curves.values(loss, measure) / means)
+    left = zip(curves.without_each_group, without, strict=True)
+    each = np.array([np.log(other.values(loss, measure) / own) for other, own in left])
+    spread = np.sqrt((len(each) - 1) * each.var(axis=0))
+    return bool(np.any(np.abs(missed) > np.maximum(curves.simulation.tolerance, CHANCE * spread)))
 
 
 def _measure_at(
@@ -188,6 +261,8 @@ def _measure_at(
     squared = np.empty((simulation.repetitions, len(ends)))
     absolute = np.empty_like(squared)
     squares, fourths = np.zeros_like(truth), np.zeros_like(truth)
+    groups = min(GROUPS, simulation.repetitions)
+    by_group = np.zeros((groups, len(truth)))
     for repetition in range(simulation.repetitions):
         generator = np.random.default_rng([simulation.seed, repetition])
         error = np.asarray(run(loss, generator), dtype=np.float64) - truth
@@ -195,29 +270,101 @@ def _measure_at(
         squared[repetition] = np.add.reduceat(square, starts)
         absolute[repetition] = np.add.reduceat(np.abs(error), starts)
         squares += square
+        by_group[repetition % groups] += square
         fourths += np.square(square)
     mean, second = squares / simulation.repetitions, fourths / simulation.repetitions
     worst = [start + int(np.argmax(mean[start:end])) for start, end in zip(starts, ends, strict=True)]
     spread = np.sqrt(np.maximum(second[worst] - mean[worst] ** 2, 0.0) / (simulation.repetitions - 1))
     sums: dict[NamedMeasure, Floats] = {"squared": squared, "absolute": absolute}
     scale = math.sqrt(simulation.repetitions)
-    found = {m: _with_band(each.mean(axis=0), each.std(axis=0, ddof=1) / scale, simulation) for m, each in sums.items()}
-    return found | {"largest variance": _with_band(mean[worst], spread, simulation)}
+    found = {}
+    for measure, each in sums.items():
+        own = np.array([each[group::groups].sum(axis=0) for group in range(groups)])
+        found[measure] = _with_band(each.mean(axis=0), each.std(axis=0, ddof=1) / scale, own, simulation)
+    return found | {"largest variance": _with_band(mean[worst], spread, by_group[:, worst], simulation)}
 
 
-def _with_band(mean: Floats, standard_error: Floats, simulation: Simulation) -> tuple[Floats, Floats]:
-    """Student's interval for the logarithm of the mean, by the delta method: it stays above 0."""
+def _with_band(
+    mean: Floats, standard_error: Floats, by_group: Floats, simulation: Simulation
+) -> tuple[Floats, Floats, Floats]:
+    """Student's interval for the logarithm of the mean, by the delta method: it stays above 0.
+
+    And the mean without each group, from the sums of each; shape (groups, tables).
+    """
     from scipy.special import stdtrit  # scipy.stats takes a second to import
 
     reach = float(stdtrit(simulation.repetitions - 1, 0.5 + simulation.confidence / 2))
-    return mean, np.divide(reach * standard_error, mean, out=np.zeros_like(mean), where=mean > 0.0)
+    sizes = np.bincount(np.arange(simulation.repetitions) % len(by_group))
+    without = (by_group.sum(axis=0) - by_group) / (simulation.repetitions - sizes)[:, None]
+    return mean, np.divide(reach * standard_error, mean, out=np.zeros_like(mean), where=mean > 0.0), without
 
 
-def _decreasing(logs: Floats) -> Floats:
-    """The nearest decreasing curves (pool adjacent violators), column by column: chance must not make errors grow."""
+def _falling(losses: Floats, means: Floats, spreads: Floats) -> Floats:
+    """Logarithms of the nearest curves that fall ever more slowly, where these are within the bands; table by table.
+
+    Else of the nearest ones that fall (pool adjacent violators): chance must not make errors grow.
+    """
     from scipy.optimize import isotonic_regression
 
-    return np.stack([isotonic_regression(column, increasing=False).x for column in logs.T], axis=1)
+    found = []
+    for mean, spread in zip(means.T, spreads.T, strict=True):
+        bent = _convex(losses, mean, spread)
+        found.append(isotonic_regression(np.log(mean), increasing=False).x if bent is None else np.log(bent))
+    return np.stack(found, axis=1)
+
+
+def _convex(losses: Floats, means: Floats, spreads: Floats) -> Floats | None:
+    """The convex decreasing numbers nearest to simulated errors, by their bands; None where one is outside of its band.
+
+    A sum of a constant and of hinges max(0, ε_k − ε), none of them below 0: least squares of numbers from 0 on.
+    """
+    from scipy.optimize import nnls
+
+    if not np.all((means > 0) & (spreads > 0)):
+        return None
+    hinges = np.maximum(losses[None, 1:] - losses[:, None], 0.0)
+    basis = np.column_stack([np.ones(len(losses)), hinges])
+    weighted = basis / (means * spreads)[:, None]
+    scale = np.linalg.norm(weighted, axis=0)
+    found = basis @ (nnls(weighted / scale, 1 / spreads)[0] / scale)
+    return found if np.all(np.abs(found - means) <= means * spreads) else None
+
+
+@dataclass(frozen=True)
+class SimulationError:
+    """A number that rests on a simulated frontier, and how far simulation may be off."""
+
+    value: float
+    standard_error: float
+    lower: float
+    upper: float
+    confidence: float
+
+
+def simulation_error(frontier: Frontier, of: Callable[[Frontier], float]) -> SimulationError:
+    """How far simulation may be off a number that is worked out on a frontier: a slope, or the chosen loss.
+
+    `of=lambda each: choose(each, welfare).epsilon` gives the interval of ε* as far as simulation goes, by Student's
+    quantile of as many degrees of freedom as there are groups, less one; in logarithms where all numbers are positive.
+    """
+    from scipy.special import stdtrit
+
+    if not isinstance(frontier.curves, SimulatedCurves):
+        raise InvalidMechanism(
+            f"the frontier '{frontier.name}' has no error of simulation",
+            why="its errors have closed forms, or it is a combination of several",
+            instead="give a frontier that simulated(…) made",
+        )
+    curves = frontier.curves
+    value = of(frontier)
+    left = np.array([of(replace(frontier, curves=each)) for each in curves.without_each_group])
+    in_logs = value > 0 and bool(np.all(left > 0))
+    middle, each = (math.log(value), np.log(left)) if in_logs else (value, left)
+    spread = math.sqrt((len(left) - 1) / len(left) * float(np.square(each - each.mean()).sum()))
+    reach = spread * float(stdtrit(len(left) - 1, 0.5 + curves.simulation.confidence / 2))
+    ends = middle - reach, middle + reach
+    lower, upper = (math.exp(ends[0]), math.exp(ends[1])) if in_logs else ends
+    return SimulationError(value, spread * value if in_logs else spread, lower, upper, curves.simulation.confidence)
 
 
 class Decision(Protocol):
@@ -334,7 +481,8 @@ class Misallocation:
         means: list[float] = []
         spreads: list[float] = []
         for loss in self.simulation.losses:
-            mean, spread = (float(each[0]) for each in _measure_at(run, loss, due, ends, self.simulation)[self.counted])
+            found = _measure_at(run, loss, due, ends, self.simulation)[self.counted]
+            mean, spread = float(found[0][0]), float(found[1][0])
             if not mean > 0 or (len(means) > 1 and spread > 1):
                 break
             means.append(mean / errors.table_errors(loss, self.counted)[self.table])

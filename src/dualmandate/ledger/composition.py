@@ -23,7 +23,7 @@ from typing import Any
 
 from dualmandate.errors import BudgetExceeded, InvalidAccount, InvalidLoss
 from dualmandate.population import PrivacyLoss, PrivacyMeasure
-from dualmandate.population.arguments import expected
+from dualmandate.population.arguments import checked_class, expected
 from dualmandate.population.loss import epsilon_at
 from dualmandate.population.rational import Written, rational
 from dualmandate.population.shown import one_line
@@ -84,6 +84,7 @@ class UnitBound:
             )
 
 
+@checked_class
 @dataclass(frozen=True)
 class Account:
     """The account of a population: who is protected, in which currency losses are counted, and how much may be lost.

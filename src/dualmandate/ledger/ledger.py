@@ -75,7 +75,7 @@ from dualmandate.ledger.storage import (
     start_head,
 )
 from dualmandate.population import Confidential, PrivacyLoss
-from dualmandate.population.arguments import checked_call, expected
+from dualmandate.population.arguments import checked_class, expected
 from dualmandate.population.rational import written
 from dualmandate.population.shown import cut_line, page_of, sentences, table
 
@@ -135,6 +135,7 @@ class _Page:
         self.head = Head(self.head.ledger, event.sequence, event.digest)
 
 
+@checked_class
 class Ledger:
     """The account of every privacy loss of an agency. Open it with `open_ledger`."""
 
@@ -180,7 +181,6 @@ class Ledger:
         with self._reading() as books:
             return account_identifier(books.ledger, books.account(account).name)
 
-    @checked_call
     def open_account(self, account: Account, *, by: str) -> Account:
         """Open the account of a population: the only act that makes one."""
         expected(
@@ -197,7 +197,6 @@ class Ledger:
             page.append(EventKind.ACCOUNT_OPENED, by, account.name, amount=account.cap.amount, details=details)
         return account
 
-    @checked_call
     def approve(self, approval: Approval) -> None:
         """Record that a person approves a plan, known by its digest, at exactly its loss."""
         with self._writing(approval.by) as page:

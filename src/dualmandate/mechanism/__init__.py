@@ -32,6 +32,7 @@ from dualmandate.mechanism.technologies import (
     mechanism_named,
     staircase,
 )
+from dualmandate.mechanism.unary_encoding import UnaryEncoding
 
 __all__ = [
     "GAUSSIAN",
@@ -65,6 +66,7 @@ __all__ = [
     "StrategyRows",
     "TableMeasure",
     "TableRows",
+    "UnaryEncoding",
     "gaussian",
     "geometric",
     "laplace",

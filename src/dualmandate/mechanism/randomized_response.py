@@ -16,7 +16,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
 from typing import ClassVar
 
@@ -25,106 +24,29 @@ import numpy as np
 from dualmandate.errors import InvalidLoss, InvalidMechanism
 from dualmandate.mechanism.combination import CharacteristicFunction
 from dualmandate.mechanism.geometric import GEOMETRIC
-from dualmandate.mechanism.mechanism import NamedMeasure, known_measure, positive_loss, table_rows, tail_of
-from dualmandate.population import Neighbors, PrivacyMeasure, Protection
+from dualmandate.mechanism.local_production import REPLACE_ONE, LocalProduction, check_local, odds
+from dualmandate.mechanism.mechanism import positive_loss
+from dualmandate.population import PrivacyMeasure, Protection
 from dualmandate.population.arrays import Floats, Integers
-from dualmandate.workload import Sensitivity, Workload
+from dualmandate.workload import Workload
 
 
 @dataclass(frozen=True, eq=False)
-class ResponseProduction:
-    """A `Production` in which each person randomizes; variance of a query = C₂·u² + C₁·u, u = 1/(e^ε − 1).
+class ResponseProduction(LocalProduction):
+    """A `Production` in which each person randomizes their own level.
 
     C₂ = N·Var_μ(q)/m² and C₁ = N·E(q_z − q_x)²/m, z drawn from the innocuous and x from the sensitive shares.
     """
 
-    workload: Workload
-    protection: Protection
-    population_size: int
     innocuous_shares: Floats  # μ, shape (cells,)
-    sensitive_shares: Floats | None  # π, shape (cells,); None: the worst case of each query
     technology: ClassVar[str] = "randomized response"
-    privacy_measure: ClassVar[PrivacyMeasure] = PrivacyMeasure.PURE_DP
-    combines: ClassVar[bool] = False
 
-    @property
-    def sensitivity(self) -> Sensitivity:
-        records = Fraction(self.protection.most_records_per_unit)
-        return Sensitivity(norm="l1", power=records, exact=True, method="each record is randomized by itself")
-
-    def unit_loss(self, loss: float) -> float:
-        """ε of each report."""
-        return positive_loss(loss) / self.protection.most_records_per_unit
-
-    def query_variances(self, table: str, loss: float) -> Floats:
-        u = self._u(loss)
-        square, single = (part[self._rows(table)] for part in self._coefficients)
-        return square * u * u + single * u
-
-    def table_errors(self, loss: float, measure: NamedMeasure = "squared") -> dict[str, float]:
-        if known_measure(measure) == "absolute":
-            return {name: self._absolute(name, loss) for name in self._names}
-        combine = np.sum if measure == "squared" else np.max
-        return {name: float(combine(self.query_variances(name, loss))) for name in self._names}
-
-    def table_slopes(self, loss: float, measure: NamedMeasure = "squared") -> dict[str, float]:
-        """Absolute errors have kinks, where a mean of reports is whole: theirs is the chord's from −5 % to +5 %."""
-        if known_measure(measure) == "absolute":
-            low, high = 0.95 * loss, 1.05 * loss
-            return {
-                name: (self._absolute(name, high) - self._absolute(name, low)) / (high - low) for name in self._names
-            }
-        u = self._u(loss)
-        slopes = {}
-        for name in self._names:
-            square, single = (part[self._rows(name)] for part in self._coefficients)
-            each = -u * (1 + u) * (2 * square * u + single) / self.protection.most_records_per_unit
-            worst = int(np.argmax(self.query_variances(name, loss)))
-            slopes[name] = float(each.sum() if measure == "squared" else each[worst])
-        return slopes
-
-    def table_curvatures(self, loss: float) -> dict[str, float]:
-        u, records = self._u(loss), self.protection.most_records_per_unit
-        square, single = self._coefficients
-        each = u * (1 + u) * (2 * square * u * (2 + 3 * u) + single * (1 + 2 * u)) / records**2
-        return {name: float(each[self._rows(name)].sum()) for name in self._names}
-
-    def expected_squared_error(self, loss: float) -> float:
-        return math.fsum(self.table_errors(loss).values())
-
-    def half_width(self, table: str, loss: float, probability: float) -> Floats:
-        tail = tail_of(probability)
-        return np.array([0.0 if law is None else law.reach(tail) for law in self._laws(table, loss)])
-
-    def simultaneous_half_width(self, table: str, loss: float, probability: float) -> Floats:
-        rows = self._rows(table)
-        return self.half_width(table, loss, 1 - tail_of(probability) / (rows.stop - rows.start))
-
-    def draw(self, counts: Integers, loss: float, *, generator: np.random.Generator, size: int) -> Floats:
-        people = counts.reshape(-1)
-        if int(people.sum()) != self.population_size:
-            raise InvalidMechanism(
-                f"{int(people.sum()):,} simulated people in a survey of {self.population_size:,}",
-                why="the number of people is public and part of the estimate",
-                instead="give counts that add up to the population size",
-            )
+    def reported(self, people: Integers, loss: float, *, generator: np.random.Generator, size: int) -> Floats:
         truth = self._truth(loss)
         reports = np.zeros((size, len(people)))
         for cell, number in enumerate(people.tolist()):
             reports += generator.multinomial(number, self._report_shares(cell, truth), size)
-        estimates = (reports - self.population_size * (1 - truth) * self.innocuous_shares) / truth
-        return np.asarray(estimates @ self._queries.T)
-
-    @cached_property
-    def _queries(self) -> Floats:
-        return np.asarray(self.workload.dense(), dtype=np.float64)
-
-    @property
-    def _names(self) -> list[str]:
-        return [table.name for table in self.workload.tables]
-
-    def _rows(self, name: str) -> slice:
-        return table_rows(self.workload, name)
+        return np.asarray((reports - self.population_size * (1 - truth) * self.innocuous_shares) / truth)
 
     @cached_property
     def _distances(self) -> Floats:
@@ -134,17 +56,14 @@ class ResponseProduction:
         return second[:, None] - 2 * first[:, None] * self._queries + np.square(self._queries)
 
     @cached_property
-    def _coefficients(self) -> tuple[Floats, Floats]:
-        """C₂ and C₁ of each query."""
+    def coefficients(self) -> tuple[Floats, Floats, Floats]:
         centered = self._queries - (self._queries @ self.innocuous_shares)[:, None]
         spread = np.square(centered) @ self.innocuous_shares
         shares = self.sensitive_shares
         distance = self._distances.max(axis=1) if shares is None else self._distances @ shares
         smallest = float(self.innocuous_shares.min())
-        return self.population_size * spread / smallest**2, self.population_size * distance / smallest
-
-    def _u(self, loss: float) -> float:
-        return 1 / odds(self.unit_loss(loss))
+        people = self.population_size
+        return people * spread / smallest**2, people * distance / smallest, np.zeros(len(spread))
 
     def _truth(self, loss: float) -> float:
         smallest = float(self.innocuous_shares.min())
@@ -154,16 +73,6 @@ class ResponseProduction:
         shares = (1 - truth) * self.innocuous_shares
         shares[cell] += truth
         return shares
-
-    def _absolute(self, table: str, loss: float) -> float:
-        return math.fsum(law.mean_absolute for law in self._laws(table, loss) if law is not None)
-
-    def _laws(self, table: str, loss: float) -> list[CharacteristicFunction | None]:
-        """The law of each query's error; None for a query without error, as the number of people."""
-        variances = self.query_variances(table, loss)
-        rows = range(*self._rows(table).indices(len(self._queries)))
-        errors = zip(rows, variances.tolist(), strict=True)
-        return [self._law(row, loss, variance) if variance > 0 else None for row, variance in errors]
 
     def _law(self, row: int, loss: float, variance: float) -> CharacteristicFunction:
         """A sum over people: φ(t) = Π over cells of E[exp(it(q_d − E q_d)/ρ)]^(people in the cell).
@@ -192,10 +101,6 @@ class ResponseProduction:
         width = float(values[-1] - values[0]) / truth
         largest = min(12 * math.sqrt(variance) + 50 * width, self.population_size * width)
         return CharacteristicFunction(at, variance, largest)
-
-
-LARGEST_CELLS = 4096  # levels that a person may report
-REPLACE_ONE = Protection(neighbors=Neighbors.REPLACE_ONE)
 
 
 @dataclass(frozen=True)
@@ -299,10 +204,10 @@ class RandomizedResponse:
         return self.population_size**2 * self.mean_squared_error(epsilon) / GEOMETRIC.variance(epsilon)
 
     def production(self, workload: Workload, protection: Protection = REPLACE_ONE) -> ResponseProduction:
-        self._check(workload, protection)
+        check_local(self.name, len(self.innocuous_shares), workload, protection)
         sensitive = None if self.sensitive_shares is None else np.array(self.sensitive_shares)
         return ResponseProduction(
-            workload, protection, self.population_size, np.array(self.innocuous_shares), sensitive
+            workload, protection, self.population_size, sensitive, np.array(self.innocuous_shares)
         )
 
     @cached_property
@@ -312,29 +217,3 @@ class RandomizedResponse:
         known = (0.0, 1.0) if self.sensitive_shares is None else (self.sensitive_shares[-1],)
         distance = max(mu + pi - 2 * mu * pi for pi in known)
         return mu * (1 - mu) / m**2 / people, distance / m / people
-
-    def _check(self, workload: Workload, protection: Protection) -> None:
-        if protection.neighbors is not Neighbors.REPLACE_ONE:
-            raise InvalidMechanism(
-                "randomized response under add-or-remove neighbors",
-                why="each person sends a report, so who takes part, and so N, is public",
-                instead='state neighbors = "replace-one"',
-            )
-        partial = next((fixed for fixed in protection.invariants if fixed.by or fixed.where), None)
-        if partial is not None:
-            raise InvalidMechanism(
-                f"randomized response with the exact total '{partial.name}'",
-                why="people randomize by themselves and cannot keep a total; only the number of people is exact",
-                instead="drop the invariant, or use a mechanism with a curator",
-            )
-        if workload.domain.size != len(self.innocuous_shares) or workload.domain.size > LARGEST_CELLS:
-            raise InvalidMechanism(
-                f"randomized response with {len(self.innocuous_shares)} levels for {workload.domain.size:,} cells",
-                why=f"a person reports one cell of the domain, of at most {LARGEST_CELLS:,}",
-                instead="give one innocuous share for each cell of the domain",
-            )
-
-
-def odds(epsilon: float) -> float:
-    """e^ε − 1, as large as a float gets."""
-    return math.expm1(min(positive_loss(epsilon), 709.0))

@@ -110,7 +110,7 @@ class TechnologyComparison:
                 if kind in known or not isinstance(made := self._built(kind), Technology):
                     continue
                 try:
-                    made.check_carried_out(self.workshop.protection)
+                    self.workshop.check_carried_out(made)
                 except Refusal:
                     continue
                 yield made

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from dualmandate.choice import (
     BudgetPath,
@@ -42,8 +42,9 @@ from dualmandate.frontier import (
 )
 from dualmandate.frontier.numerics import loss_where
 from dualmandate.frontier.participation import EVERYBODY, ParticipationCurves
-from dualmandate.mechanism import NOISE_LAWS, Measurement, RandomizedResponse
+from dualmandate.mechanism import NOISE_LAWS, Measurement, RandomizedResponse, UnaryEncoding
 from dualmandate.mechanism.technologies import TABLES
+from dualmandate.mechanism.unary_encoding import other_probability
 from dualmandate.planning.clipping import BoundCurve
 from dualmandate.planning.measures import MeasuredLoss, WealthWorth, measured_loss, wealth_of
 from dualmandate.planning.technology import TOGETHER, Technology, TechnologyBuilder, measures_of, values_of
@@ -90,12 +91,18 @@ class ParticipationOutcome:
     cost: Callable[[float], float]  # USD: what they cost with those who do, beyond the peak too
 
 
+LocalMechanism: TypeAlias = RandomizedResponse | UnaryEncoding
+
+
 @dataclass(frozen=True)
 class LocalOutcome:
-    """What randomized response would choose and cost, beside the plan: the price of trusting nobody."""
+    """What the better local technology would choose and cost, beside the plan: the price of trusting nobody."""
 
+    technology: str
+    other: str | None  # that was compared and would leave society worse off; None where there is one technology
     epsilon: float | None  # None where nothing can be chosen
-    truth_probability: float | None  # ρ at that ε
+    truth_probability: float | None  # ρ at that ε, of randomized response
+    other_bit_probability: float | None  # q at that ε, of unary encoding
     root_mean_squared_error: float | None  # in the tables' unit
     welfare: float | None  # USD
     forgone: float | None  # USD, welfare of the plan less this
@@ -349,27 +356,37 @@ class ExtensionBuilder:
         )
 
     def _local(self) -> LocalOutcome | None:
-        """Randomized response on the same tables: a study, because people would randomize before there are records."""
-        table, program, welfare = self.program.file.randomized_response, self.program, self.program.welfare
+        """Everybody reports by themselves, on the same tables: a study, because they do before there are records."""
+        table, program = self.program.file.randomized_response, self.program
         if table is None:
             return None
-        mechanism, frontier = _local_frontier(program, table)
-        used, times = self.choice.data_loss, None
+        tried = [self._local_outcome(*each, table.source) for each in _local_frontiers(program, table)]
+        best = max(tried, key=lambda each: -math.inf if each.welfare is None else each.welfare)
+        other = next((each.technology for each in tried if each is not best), None)
+        return replace(best, other=other)
+
+    def _local_outcome(self, mechanism: LocalMechanism, frontier: Frontier, source: str) -> LocalOutcome:
+        welfare, used, times = self.program.welfare, self.choice.data_loss, None
         try:
             if used > 0:
                 times = welfare.data_loss(frontier, self.choice.epsilon) / used
             choice = choose(frontier, welfare, self.limits)
         except Refusal as refusal:
-            return LocalOutcome(None, None, None, None, None, times, f"{refusal.what}: {refusal.why}", table.source)
+            why = f"{refusal.what}: {refusal.why}"
+            return LocalOutcome(mechanism.name, None, None, None, None, None, None, None, times, why, source)
+        epsilon, responds = choice.epsilon, isinstance(mechanism, RandomizedResponse)
         return LocalOutcome(
-            choice.epsilon,
-            mechanism.truth_probability(choice.epsilon),
+            mechanism.name,
+            None,
+            epsilon,
+            mechanism.truth_probability(epsilon) if isinstance(mechanism, RandomizedResponse) else None,
+            None if responds else other_probability(epsilon),
             choice.root_mean_squared_error,
             welfare=choice.welfare,
             forgone=self.choice.welfare - choice.welfare,
             times=times,
             why_not=None,
-            source=table.source,
+            source=source,
         )
 
     def _secret(self) -> SecretOutcome | None:
@@ -450,7 +467,7 @@ def check_extensions(program: Program) -> None:
         _cost_of_asking(program, file.collection)
         _totals(program)
     if file.randomized_response is not None:
-        _local_frontier(program, file.randomized_response)
+        _local_frontiers(program, file.randomized_response)
     if file.secret is not None:
         _group_secret(program, file.secret)
     if file.markets is not None:
@@ -503,10 +520,17 @@ def _cost_of_asking(program: Program, table: CollectionTable) -> float:
     return each
 
 
-def _local_frontier(program: Program, table: RandomizedResponseTable) -> tuple[RandomizedResponse, Frontier]:
+def _local_frontiers(program: Program, table: RandomizedResponseTable) -> list[tuple[LocalMechanism, Frontier]]:
+    """Every local technology that applies: bits where a record may lie in one of more than two cells."""
     with program.document.at("randomized_response"):
-        mechanism = _response(table, program)
-        return mechanism, frontier_of(mechanism, program.workload, protection=program.protection).remembered()
+        response = _response(table, program)
+        cells = len(response.innocuous_shares)
+        found: list[LocalMechanism] = [response]
+        if cells > 2:
+            found.append(UnaryEncoding(response.population_size, cells))
+        return [
+            (each, frontier_of(each, program.workload, protection=program.protection).remembered()) for each in found
+        ]
 
 
 def _group_secret(program: Program, table: SecretTable) -> tuple[GroupSecret, int]:

@@ -142,7 +142,7 @@ def _public_numbers(program: ProgramFile, position: int) -> Floats:
         file = document.path.parent / asked.public_numbers
         check_not_data(file, program.file.population, document)
         read = read_text_columns(file, "file of public numbers")
-        places = zip(*(read.column(name) for name in asked.by), strict=True) if asked.by else ((),) * len(read.lines)
+        places = zip(*(read.column(name) for name in asked.names), strict=True) if asked.by else ((),) * len(read.lines)
         written = read.column(NUMBER)
         found: dict[tuple[str, ...], float] = {}
         for line, place, text in zip(read.lines, places, written, strict=True):

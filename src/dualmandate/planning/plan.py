@@ -25,10 +25,13 @@ from dualmandate.planning.saved_plan import PLAN_VERSION, Exact, digest_of, exac
 from dualmandate.planning.study import is_study, study_words
 from dualmandate.planning.technology import TOGETHER, Technology, measured_words
 from dualmandate.population import PrivacyLoss, PrivacyMeasure
+from dualmandate.population.arguments import checked_class
 from dualmandate.population.shown import cut_line, one_line
 from dualmandate.population.wording import chosen_loss, counted, money, number
 from dualmandate.program.number import calibrated_numbers
 from dualmandate.program.schema import BEST
+from dualmandate.publication.costs import PublicationCost, publication_cost
+from dualmandate.publication.release_spec import Group, ReleaseSpec
 from dualmandate.semantics import Guarantee
 
 if TYPE_CHECKING:
@@ -64,6 +67,7 @@ class TableConsequence:
         return None if self.bias is None else math.hypot(self.root_mean_squared_error, self.bias)
 
 
+@checked_class
 @dataclass(frozen=True, eq=False)
 class Plan:
     """What a program should publish, at which privacy loss, and why."""
@@ -154,6 +158,30 @@ class Plan:
                 for group, measurement in self.technology.measurements.items()
             ],
         }
+
+    @cached_property
+    def publishing(self) -> PublicationCost | None:
+        """What publishing it takes on this machine; None of a study. It is not saved: another machine has other rates.
+
+        Estimated from what is asked alone, without any record.
+        """
+        if self.study:
+            return None
+        program, measurements = self.program, self.technology.measurements
+        order = ReleaseSpec(
+            plan_digest=self.digest,
+            program=program.name,
+            account=program.file.population.account,
+            loss=self.loss,
+            domain=program.domain,
+            protection=program.protection,
+            rules=program.rules,
+            groups=tuple(Group(name, each, self.allocation[name]) for name, each in measurements.items()),
+            units={},
+            engine=program.file.publication.engine,
+            records=program.expected_records,
+        )
+        return publication_cost(order)
 
     @property
     def digest(self) -> str:

@@ -40,15 +40,19 @@ from dualmandate.planning.timing import Timing, timing_of
 from dualmandate.planning.uncertainty import check_uncertainty, estimates_of, social_choice_of, uncertainty_of
 from dualmandate.planning.welfare import float_or_none, limits_of, welfare_of
 from dualmandate.population import PrivacyLoss
+from dualmandate.population.arguments import checked_class
+from dualmandate.population.machine import one_thread
 from dualmandate.program.file import Document, program_meant
 from dualmandate.program.program import ProgramFile, program_of, read_stated, with_bounds
 from dualmandate.program.schema import MechanismTable, ProgramKeys
+from dualmandate.publication.sources import SparkTable
 from dualmandate.semantics import guarantee
 
 MULTIPLES = (0.25, 0.5, 0.8, 0.9, 1.0, 1.1, 1.25, 2.0, 4.0)  # of the chosen loss, in the table of regrets
 MOST_TURNS = 8  # in which bounds and loss are chosen by turns: they hardly ever take more than four
 
 
+@checked_class
 @dataclass(frozen=True, eq=False)
 class Program(ProgramFile):
     """What a program file says, as the rooms of the house understand it, preferences included. All of it is public."""
@@ -71,7 +75,8 @@ class Program(ProgramFile):
         `remaining` is what the population's account has left, in the currency of the program; None where no ledger is
         counted. `progress` is told what is being done.
         """
-        return make_plan(self, remaining, progress or (lambda _: None))
+        with one_thread():
+            return make_plan(self, remaining, progress or (lambda _: None))
 
 
 def load(path: str | Path | Mapping[str, object]) -> Program:
@@ -128,6 +133,8 @@ def _searched(
             program.file.shares,
             participation_of(program),
             limits,
+            program.expected_records,
+            program.file.publication.engine == "spark" or isinstance(program.source, SparkTable),
         )
         offer = offered(workshop, limits)
         frontier = combine(mechanism.noise, offer.technologies, welfare)

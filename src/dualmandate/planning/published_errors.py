@@ -5,10 +5,17 @@ together, and each estimate rests on the measurements of all (`publication.consi
 estimates are follows from the variances of the measurements alone, so that a plan states it: what it promises is the
 standard error that the release states. Squared errors are worked out so; absolute ones, and those that a decision
 counts, stay those of the measurements, which are larger.
+
+So the best division of a ρ over the tables is that for the estimates, and not for each table's own measurement. With
+variances c_g/s_g of the groups of tables, s_g their shares, what the estimates cost, F(s), is convex and homogeneous of
+degree −1 (the trace of an inverse of information that is linear in s), so that Σ s_g·w_g = 1 for w_g = −(∂F/∂s_g)/F,
+and shares are best where every w_g is 1. Steps s_g ← s_g·√w_g, scaled to 1, never raise F, and are exact where groups
+tell nothing of each other. No F is below F(s)·(2 − max w). Source: [STT78], [Yu10].
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -16,21 +23,28 @@ from functools import cached_property
 
 import numpy as np
 
-from dualmandate.frontier import Frontier, Measure
+from dualmandate.frontier import Frontier, Measure, in_order, priced, stated_split
 from dualmandate.frontier.frontier import Curves, listed
 from dualmandate.frontier.numerics import derivative, second_derivative
 from dualmandate.mechanism import Measurement
 from dualmandate.population import PrivacyLoss, Protection
 from dualmandate.population.arrays import Floats
 from dualmandate.publication.consistency.estimates import Weights, final_variances, table_variances, upward_variances
+from dualmandate.publication.consistency.partitions import Tree
+from dualmandate.publication.consistency.strata import Orthogonal
 from dualmandate.publication.intervals import outward
-from dualmandate.publication.nested_tables import NestedTables, NestWeights, nest_together
+from dualmandate.publication.nested_tables import NestedTables, NestWeights, nest_together, table_noises
 from dualmandate.publication.number_errors import NumberErrors
 from dualmandate.publication.release_spec import Group, ReleaseSpec
 from dualmandate.publication.rules import Rules
 
 MOST_LABELS = 2**26  # At most so many rows of tables are looked up by cell to see whether the tables nest.
 SAME_RATIOS = 12  # digits of the logarithm of ratios of variances
+EXACT = -1  # the number of what is no table of the order, since it is exact
+MOST_STEPS = 100
+STEP = 1e-5  # relative, of a share, by which slopes are taken
+LEAST_SHARE = 1e-6  # of a loss, that every group gets: what is promised is measured
+WORTHWHILE = 1e-6  # of the cost, that a step must save
 CROSSED = (
     "Some tables cross the others, or cells cannot occur in some places: estimates of all measurements together are "
     "published, and their standard errors are at most the errors stated here, which are those of each table's own "
@@ -65,7 +79,53 @@ def combined_tables(
     nest = nest_together(order)
     if nest is None:
         return None
-    return CombinedTables(order, nest) if nest.is_complete else CROSSED
+    if nest.is_complete:
+        return CombinedTables(order, nest)
+    strata = None if nest.capacities is not None else CrossedStrata.of(nest)
+    return CROSSED if strata is None else CombinedTables(order, nest, strata)
+
+
+@dataclass(frozen=True, eq=False)
+class CrossedStrata:
+    """What each table of a nest, and each that crosses it, weighs in the strata of orthogonal groupings."""
+
+    tree: Tree
+    orthogonal: Orthogonal
+    numbers: tuple[int, ...]  # of the tables in the order; exact ones have none and come last
+    levels: tuple[int, ...]  # of each table
+    sizes: Floats  # with a variance of 1; shape (tables, strata)
+
+    @classmethod
+    def of(cls, nest: NestedTables) -> CrossedStrata | None:
+        """None where groupings are not orthogonal."""
+        crossings = [each.measurement(0.0) for each in nest.across]
+        found = Orthogonal.of(nest.chain, crossings)
+        if found is None:
+            return None
+        labels = [*(nest.chain.ancestors(each.step) for each in nest.places), *(each.groups for each in crossings)]
+        levels = (*(each.level for each in nest.places), *(each.level for each in crossings))
+        exact = (EXACT,) * (len(nest.places) - len(nest.inside))
+        numbers = (*nest.inside, *exact, *nest.outside)
+        return cls(nest.tree, found, numbers, levels, np.array([found.sizes(each) for each in labels]))
+
+    def variances(self, measured: Floats) -> list[Floats]:
+        """The variances of the estimates of each table of the order at each node: n_F²/n·Σ t_G·rank Q_G, n the cells.
+
+        From that of one measurement of each.
+        """
+        with np.errstate(divide="ignore"):
+            weights = 1.0 / np.array([0.0 if number == EXACT else measured[number] for number in self.numbers])
+        precision = np.zeros((self.tree.last + 1, self.sizes.shape[1]))
+        for level, weight, sizes in zip(self.levels, weights.tolist(), self.sizes, strict=True):
+            precision[level] += np.where(sizes > 0, weight * np.maximum(sizes, 1.0), 0.0)
+        final, *_ = self.orthogonal.variances(self.tree, precision)
+        ranks, cells = np.array(self.orthogonal.ranks), int(self.orthogonal.possible.sum())
+        found = [np.empty(0)] * len(measured)
+        for number, level, sizes in zip(self.numbers, self.levels, self.sizes, strict=True):
+            seen = (sizes > 0) & (ranks > 0)
+            if number != EXACT:
+                found[number] = float(sizes.max()) ** 2 / cells * (final[level][:, seen] @ ranks[seen])
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +134,7 @@ class CombinedTables:
 
     order: ReleaseSpec
     nest: NestedTables
+    crossed: CrossedStrata | None = None  # where some tables cross the nest
 
     def table_errors(self, own: Mapping[str, float]) -> dict[str, float]:
         """Σ (standard error)² of each table, from that of its own measurements."""
@@ -90,11 +151,50 @@ class CombinedTables:
 
     def half_width(self, table: str, tail: float) -> float:
         """Half of the interval of the number of a table that errs most, at the shares of this release."""
-        asked = next(each for each in self.order.tables if each.name == table)
+        number, asked = next((n, each) for n, each in enumerate(self.order.tables) if each.name == table)
+        if self.crossed is not None:  # no law of sums of many numbers has broader tails than that of one, next to it
+            group = next(each for each in self.order.groups if asked in each.tables)
+            measured = np.array([0.0 if law is None else law.variance for law in table_noises(self.order)])
+            spread = float(self.crossed.variances(measured[: len(self.order.tables)])[number].max())
+            own = float(group.measurement.half_width(table, float(group.loss), 1 - tail).max())
+            return own * math.sqrt(spread / measured[number]) if spread else 0.0
         noises = tuple(noise for group in self.order.groups for noise in group.noises)
         errors = NumberErrors(asked, self._weights, noises)
         widest = int(np.argmax(errors.spreads(np.arange(asked.query_count))))
         return outward(errors.draws([widest]), [tail])[0]
+
+    def best_shares(self, own: Mapping[str, float], values: Mapping[str, float]) -> dict[str, Fraction]:
+        """The share of a ρ for each group of tables that leaves published estimates at the least cost, from 0 to 1.
+
+        `own` are the errors of each table's own measurement at the shares of this release; `values` what a unit costs.
+        """
+        groups = {group.name: [table.name for table in group.tables] for group in self.order.groups}
+        shares = np.array([float(group.loss / self.order.loss.amount) for group in self.order.groups])
+        first = dict(zip(groups, shares.tolist(), strict=True))
+
+        def cost(at: Floats) -> float:
+            errors = {
+                table: own[table] * first[group] / share
+                for (group, tables), share in zip(groups.items(), at.tolist(), strict=True)
+                for table in tables
+            }
+            return math.fsum(values[name] * error for name, error in self.table_errors(errors).items())
+
+        least = cost(shares)
+        for _ in range(MOST_STEPS):
+            moved = (shares * (1 + STEP * (np.arange(len(shares)) == place)) for place in range(len(shares)))
+            falls = np.maximum([least - cost(at) for at in moved], 0.0)  # −s·∂F/∂s, times the step
+            if not falls.any():
+                break
+            tried = np.maximum(np.sqrt(shares * falls / falls.sum()), LEAST_SHARE)
+            tried /= tried.sum()
+            found = cost(tried)
+            if found >= least * (1 - WORTHWHILE):
+                break
+            shares, least = tried, found
+        exact = [Fraction(share).limit_denominator(10**9) for share in shares.tolist()]
+        exact[-1] += 1 - sum(exact, Fraction(0))
+        return dict(zip(groups, exact, strict=True))
 
     @cached_property
     def _weights(self) -> NestWeights:
@@ -106,6 +206,8 @@ class CombinedTables:
 
     def _mean_variances(self, variances: Floats) -> Floats:
         """The mean variance of the estimates of each table, from that of one measurement of each."""
+        if self.crossed is not None:
+            return np.array([each.mean() for each in self.crossed.variances(variances)])
         nest = self.nest
         exact = [0.0] * (len(nest.places) - len(nest.inside))
         spread = [*(float(variances[number]) for number in nest.inside), *exact]
@@ -158,11 +260,16 @@ class PublishedCurves(Curves):
 
 
 def as_published(
-    measured: Frontier, measurements: Mapping[str, Measurement], protection: Protection, *, squared: bool = True
+    measured: Frontier,
+    measurements: Mapping[str, Measurement],
+    protection: Protection,
+    *,
+    squared: bool = True,
+    values: Mapping[str, float] | None = None,
 ) -> tuple[Frontier, str | None]:
     """The frontier of the estimates that are published, and in words what is not worked out.
 
-    `squared`: only squared errors are counted.
+    `squared`: only squared errors are counted. `values`: a ρ is divided anew, so that the estimates err at least cost.
     """
     allocation = measured.allocation(1.0)
     shares = {name: Fraction(allocation.get(name, 1.0)).limit_denominator(10**9) for name in measurements}
@@ -171,5 +278,9 @@ def as_published(
     found = combined_tables(measurements, shares, protection)
     if not isinstance(found, CombinedTables):
         return measured, found
+    if values is not None:
+        divided = {name: priced(each) for name, each in measurements.items()}
+        shares = found.best_shares(measured.table_errors(1.0), values)
+        measured = in_order(stated_split(divided, shares), measured.tables)
     curves = PublishedCurves(measured, found)
     return Frontier(measured.name, measured.privacy_measure, measured.query_counts, curves), None if squared else OWN

@@ -19,14 +19,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dualmandate.errors import InvalidMechanism, InvalidRelease, InvalidValue, NotApproved, Place
+from dualmandate.errors import InvalidMechanism, InvalidRelease, InvalidValue, NotApproved, Place, TooLarge
 from dualmandate.ledger.chain import RELEASE_FILE
 from dualmandate.mechanism import ExactStrategy, MatrixRows, Measurement, StrategyRows, TableRows
 from dualmandate.mechanism.strategy.strategy_file import strategy_digest, strategy_document, strategy_from
 from dualmandate.mechanism.technologies import CELLS, OPTIMIZED, drawn_law
-from dualmandate.planning.saved_plan import SavedPlan, exact_content, planned_again, read_json
+from dualmandate.planning.saved_plan import LARGEST_PLAN, SavedPlan, exact_content, planned_again, read_json
 from dualmandate.population import PrivacyLoss, PrivacyMeasure, Protection
 from dualmandate.population.arguments import checked_call, expected
+from dualmandate.population.machine import size_words
 from dualmandate.program.file import Document
 from dualmandate.program.program import ProgramFile, read_program
 from dualmandate.publication.nested_tables import NestWeights, nest_together
@@ -61,6 +62,18 @@ def strategy_files(plan: Plan) -> dict[str, bytes]:
     found = plan.technology.found
     paths = _paths(tuple(plan.allocation)) if found else {}
     return {path: _written(strategy_document(found[group].exact)) for group, path in paths.items() if group in found}
+
+
+def check_saved(files: Mapping[str, bytes | str]) -> None:
+    """Refuse to save a plan that is so large that it would not be read back."""
+    for path, content in files.items():
+        most = LARGEST_STRATEGY if path.startswith(f"{STRATEGIES}/") else LARGEST_PLAN
+        if len(content) > most:
+            raise TooLarge(
+                f"'{path}' would have {size_words(len(content))}",
+                why=f"at most {size_words(most)} of it are read back",
+                instead='ask for fewer tables, or measure the tables themselves (strategy = "workload")',
+            )
 
 
 def _paths(groups: tuple[str, ...]) -> dict[str, str]:
@@ -141,6 +154,7 @@ def _order(plan: SavedPlan, program: ProgramFile, strategies: Strategies, page: 
         clipped=program.clipped,
         superpopulation=program.file.superpopulation,
         account_identifier=plan.account_identifier,
+        records=program.expected_records,
     )
 
 

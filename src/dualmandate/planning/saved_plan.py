@@ -206,6 +206,8 @@ def load_plan(path: str | Path) -> SavedPlan:
     """Read a plan.json back; refused where it was changed after it was written."""
     file = Path(path)
     document = read_json(file, "plan", largest=LARGEST_PLAN, instead=NAME_A_PLAN)
+    if isinstance(document, dict):
+        document.pop("publishing", None)  # of the machine that printed it
     if not isinstance(document, dict) or document.get("schema") != f"plan/{PLAN_VERSION}":
         raise _is_no("plan", file, f"it is not a document of schema plan/{PLAN_VERSION}", NAME_A_PLAN)
     if not isinstance(document.get("exact"), dict) or digest_of(document["exact"]) != document.get("digest"):

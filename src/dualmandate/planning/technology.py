@@ -31,11 +31,11 @@ from dualmandate.frontier import (
     split,
     stated_split,
 )
-from dualmandate.mechanism import MatrixRows, Measurement, NoiseLaw, Rows, Strategy, StrategyRows, TableRows
+from dualmandate.mechanism import GAUSSIAN, MatrixRows, Measurement, NoiseLaw, Rows, Strategy, StrategyRows, TableRows
 from dualmandate.mechanism.mechanism import loss_power
-from dualmandate.mechanism.strategy.strategy import NoiseName, optimize_strategy
+from dualmandate.mechanism.strategy.strategy import NoiseName, measures_marginals, optimize_strategy
 from dualmandate.mechanism.technologies import CELLS, NOISE_LAWS, OPTIMIZED, TABLES, noise_of
-from dualmandate.planning.published_errors import as_published
+from dualmandate.planning.published_errors import CombinedTables, as_published, combined_tables
 from dualmandate.planning.study import is_study, may_be_used
 from dualmandate.population import Neighbors, PrivacyLoss, PrivacyMeasure, Protection
 from dualmandate.population.arguments import named_twice
@@ -44,8 +44,10 @@ from dualmandate.population.shown import one_line
 from dualmandate.population.wording import number
 from dualmandate.program.program import MOST_MEASURED
 from dualmandate.program.schema import BEST, MechanismTable
-from dualmandate.publication.release_spec import ALL_TABLES, check_size
-from dualmandate.workload import Total, Workload
+from dualmandate.publication.costs import check_memory, memory_needed
+from dualmandate.publication.nested_tables import LARGEST_FITTED, LARGEST_FITTED_FIRST
+from dualmandate.publication.release_spec import ALL_TABLES, check_size, check_strategy
+from dualmandate.workload import Identity, Total, Workload
 
 if TYPE_CHECKING:
     from dualmandate.planning.extensions import Participation
@@ -95,12 +97,18 @@ class Technology:
         """What tells it from the others."""
         return self.noise, self.strategy, self.measured
 
-    def check_carried_out(self, protection: Protection) -> None:
-        """Refuse what is so large that it cannot be published, or that no interval can be worked out."""
+    def check_carried_out(self, protection: Protection, records: float = 0.0, *, on_cluster: bool = False) -> None:
+        """Refuse what is so large that it cannot be published here, or that no interval can be worked out.
+
+        `records` is how many the program expects.
+        """
         if not is_study(self.noise):
-            domain = next(iter(self.measurements.values())).workload.domain
+            measured = self.measurements.values()
+            domain = next(iter(measured)).workload.domain
             try:
-                check_size(domain, self.measurements.values(), protection)
+                check_size(domain, measured, protection)
+                if not on_cluster:
+                    check_memory(memory_needed(domain, measured, protection, records))
             except TooLarge as refusal:
                 raise refusal.at(Place(key="workload" if self.strategy == TABLES else "mechanism.strategy")) from None
         for measurement in self.measurements.values():
@@ -158,6 +166,8 @@ class TechnologyBuilder:
     table_shares: Mapping[str, Fraction] = field(default_factory=dict)  # of the loss, where the program states them
     participation: Participation | None = None  # where people respond to the privacy loss
     limits: Limits = field(default_factory=Limits)
+    records: float = 0.0  # that the program expects
+    on_cluster: bool = False  # whether they are counted on one
     _optimized: dict[tuple[NoiseName, tuple[str, ...]], Strategy | Refusal] = field(default_factory=dict)
 
     @cached_property
@@ -190,9 +200,38 @@ class TechnologyBuilder:
         tables = self.workload.tables
         overlapping = sum(any(int(factor.counts.max()) > 1 for factor in table.factors) for table in tables)
         few = len(tables) <= MOST_APART or 0 < overlapping <= MOST_APART
-        found = (TABLES, OPTIMIZED) if measured != APART or few else (TABLES,)
+        found = (TABLES, OPTIMIZED) if self._looks_for_strategies and (measured != APART or few) else (TABLES,)
         once = measured == self.groupings[0] != APART and not is_slow(CELLS, self.welfare)
         return (*found, CELLS) if once else found
+
+    @cached_property
+    def _looks_for_strategies(self) -> bool:
+        """Whether a strategy is looked for where the program leaves open what is measured.
+
+        Not where nothing measured by it could be made whole, and not in large domains where tables nest and share a ρ:
+        measured apart in their best shares, these err hardly more than anything can.
+        """
+        domain = self.workload.domain
+        if domain.size > LARGEST_FITTED:
+            return measures_marginals(self.workload, self.protection)
+        return domain.size <= LARGEST_FITTED_FIRST or not (self._is_counted_in_rho and self._nests)
+
+    @property
+    def _is_counted_in_rho(self) -> bool:
+        return self.welfare.privacy_measure is PrivacyMeasure.ZCDP
+
+    @property
+    def _nests(self) -> bool:
+        """Whether all tables nest, so that each measured apart they are estimated together."""
+        groups = self.groups(APART)
+        measurements = {name: Measurement(TableRows(each), GAUSSIAN, self.protection) for name, each in groups.items()}
+        even = dict.fromkeys(groups, Fraction(1, len(groups)))
+        return isinstance(combined_tables(measurements, even, self.protection), CombinedTables)
+
+    @property
+    def _needs_fitness(self) -> bool:
+        """Whether some table must be fit for use: its group gets what that takes by its own measurement."""
+        return bool(self.limits.floors or self.limits.consequence_floors)
 
     def groups(self, measured: str) -> dict[str, Workload]:
         """The tables measured together, by a name for the group, which is that of a saved plan: after its tables.
@@ -223,6 +262,8 @@ class TechnologyBuilder:
 
     def _with_others(self, groups: list[list[str]]) -> list[list[str]]:
         """The same where tables that are all decided have no group to themselves; as they are where all tables are."""
+        if len(groups) == 1:
+            return groups
         alone = [group for group in groups if self._decided.issuperset(group)]
         others = [group for group in groups if group not in alone]
         return [[*others[0], *chain.from_iterable(alone)], *others[1:]] if others else groups
@@ -235,6 +276,10 @@ class TechnologyBuilder:
         return frozenset(table.name for table in self.workload.tables if self._is_decided(table.name))
 
     def _is_decided(self, table: str) -> bool:
+        free = not self.protection.invariants and not self.workload.domain.structural_zeros
+        factors = self.workload.table(table).factors
+        if free and all(isinstance(each, Identity | Total) for each in factors) and any(f.rows > 1 for f in factors):
+            return False  # a record that takes another level moves a number
         try:
             return self._only((table,)).sensitivity(self.protection, "l1").power == 0
         except TooLarge:  # nobody knows; what measures it says so
@@ -254,6 +299,12 @@ class TechnologyBuilder:
         """One kind of noise on one choice of what is measured; refused where it cannot serve the program."""
         self._check_privacy_measure(law)
         groups = self.groups(measured)
+        # Of a study that the program asks for, nothing is published.
+        if strategy == OPTIMIZED and not (is_study(law.name) and law.name == self.table.noise):
+            try:
+                check_strategy(groups.values(), self.protection)
+            except TooLarge as refusal:
+                raise refusal.at(Place(key="mechanism.strategy")) from None
         found, measurements = {}, {}
         for group, workload in groups.items():
             try:
@@ -270,12 +321,19 @@ class TechnologyBuilder:
         produced, unknown = in_order(self._produced(measurements, shares), order), None
         if law.publishable:
             squared = {*measures_of(self.welfare).values()} <= {"squared"}
-            produced, unknown = as_published(produced, measurements, self.protection, squared=squared)
+            # What must be fit for use by its own measurement keeps the division that makes it so.
+            free = squared and not shares and law.privacy_measure is PrivacyMeasure.ZCDP and not self._needs_fitness
+            values = values_of(self.welfare) if free and len(measurements) > 1 else None
+            produced, unknown = as_published(produced, measurements, self.protection, squared=squared, values=values)
         produced = produced.remembered(name=law.name)
         frontier = produced if delta is None else in_epsilon(produced, delta).remembered()
         if self.participation is not None:
             frontier = self.participation.of(frontier, self.welfare)
         return Technology(law.name, strategy, measured, measurements, produced, frontier, delta, found, shares, unknown)
+
+    def check_carried_out(self, technology: Technology) -> None:
+        """Refuse a technology that no release of the program could carry out."""
+        technology.check_carried_out(self.protection, self.records, on_cluster=self.on_cluster)
 
     def _produced(self, measurements: Mapping[str, Measurement], shares: Mapping[str, Fraction]) -> Frontier:
         """One frontier; groups of tables share the loss as stated, or by what their accuracy is worth."""
@@ -497,7 +555,7 @@ def offered(workshop: TechnologyBuilder, limits: Limits) -> Offered:
         while made := [kind for kind in able if kind[0] == law.name]:
             best = _best_of(made, able, chosen, workshop)
             try:
-                able[best].check_carried_out(workshop.protection)
+                workshop.check_carried_out(able[best])
             except Refusal as refusal:  # a plan is a promise: it can be published, and says how far it may be off
                 del able[best]
                 chosen[best] = refused[best] = refusal
@@ -509,8 +567,9 @@ def offered(workshop: TechnologyBuilder, limits: Limits) -> Offered:
     for law in asked:
         offer(law, workshop.groupings)
     if not used:  # for want of a noise that is counted as the program counts, before any that is not
-        own = (NOISE_LAWS[noise].privacy_measure is welfare.privacy_measure for noise, *_ in refused)
-        raise max(zip(own, refused.values(), strict=True), key=lambda each: each[0])[1]
+        # What could be planned, and not be published, says more than what could not even be planned.
+        own = {kind: NOISE_LAWS[kind[0]].privacy_measure is welfare.privacy_measure for kind in refused}
+        raise refused[max(refused, key=lambda kind: (own[kind], kind in chosen))]
     best = _best_of([*used.values()], able, chosen, workshop)
     for law in NOISE_LAWS.values():
         if law not in asked:

@@ -6,8 +6,9 @@ A refusal names the type of what came, never its content: it may be confidential
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from functools import wraps
-from inspect import Parameter, signature
+from functools import cache, wraps
+from inspect import Parameter, getattr_static, isfunction, signature, unwrap
+from itertools import islice
 from numbers import Integral, Real
 from types import SimpleNamespace, UnionType
 from typing import Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -46,7 +47,7 @@ def checked_call(function: Callable[Taken, T]) -> Callable[Taken, T]:
     def called(*args: Taken.args, **kwargs: Taken.kwargs) -> T:
         try:
             return function(*args, **kwargs)
-        except (TypeError, ValueError, LookupError, AttributeError) as error:
+        except Exception as error:
             refusal = None if isinstance(error, Refusal) else _misfit(function, args, kwargs)
             if refusal is None:
                 raise
@@ -56,9 +57,48 @@ def checked_call(function: Callable[Taken, T]) -> Callable[Taken, T]:
 
 
 def checked_class(made: type[T]) -> type[T]:
-    """A class that is made in checked calls."""
-    made.__init__ = checked_call(made.__init__)  # type: ignore[method-assign]
+    """A class whose public methods are called with arguments of the kinds that are meant, and whose values hold such.
+
+    They are looked at before a method is called, and in a value once it is made, since it may have brought what it was
+    given into its own form: what is kept of another kind would fail far from who gave it.
+    """
+    names = dict.fromkeys(name for kind in made.__mro__ for name in vars(kind) if not name.startswith("_"))
+    for name in names:
+        member = getattr_static(made, name)
+        if isinstance(member, classmethod | staticmethod):
+            setattr(made, name, type(member)(_held(member.__func__)))
+        elif isfunction(member):
+            setattr(made, name, _held(member))
+    made.__init__ = _held(made.__init__, made=True)  # type: ignore[method-assign]
     return made
+
+
+def _held(function: Callable[Taken, T], *, made: bool = False) -> Callable[Taken, T]:
+    """A checked call that holds arguments against what is meant: before, or what a value that is made keeps of them."""
+    function = unwrap(function)  # one that was inherited may be checked already
+    names, fitting = list(signature(function).parameters), set[tuple[str, type]]()
+
+    def check(args: tuple[object, ...], kwargs: dict[str, object]) -> None:
+        kinds = _kinds(function)
+        for name, given in (*zip(names, args, strict=False), *kwargs.items()):
+            value = getattr(args[0], name, given) if made else given
+            if (name, type(value)) in fitting or name not in kinds:
+                continue
+            if not _fits(value, kinds[name], most=int(made)):
+                raise TypeError(name)
+            if not isinstance(value, Collection):  # what is in a collection differs, and texts may be of a few
+                fitting.add((name, type(value)))
+
+    @wraps(function)
+    def held(*args: Taken.args, **kwargs: Taken.kwargs) -> T:
+        if not made:
+            check(args, kwargs)
+        found = function(*args, **kwargs)
+        if made:
+            check(args, kwargs)
+        return found
+
+    return checked_call(held)
 
 
 def _misfit(function: Callable[..., Any], args: tuple[object, ...], kwargs: dict[str, object]) -> InvalidRequest | None:
@@ -78,15 +118,25 @@ def _misfit(function: Callable[..., Any], args: tuple[object, ...], kwargs: dict
             why=f"{error}",
             instead=did_you_mean(unknown, list(kinds), takes),
         )
+    meant_kinds = _kinds(unwrap(function))
     for parameter, value in bound.arguments.items():
-        meant = taken.parameters[parameter].annotation
-        if parameter not in kinds or not isinstance(meant, str) or kinds[parameter] is Parameter.VAR_KEYWORD:
+        if parameter not in meant_kinds:
             continue
-        kind = _kind(meant, function)
+        meant, kind = taken.parameters[parameter].annotation, meant_kinds[parameter]
         for each in value if kinds[parameter] is Parameter.VAR_POSITIONAL else (value,):
             if not _fits(each, kind):
                 return unexpected(each, what=f"'{parameter}' of {name}, {meant},", instead="give what is meant there")
     return None
+
+
+@cache
+def _kinds(function: Callable[..., Any]) -> dict[str, Any]:
+    """What each parameter is meant to be, but for names among names and what has no annotation."""
+    return {
+        name: _kind(each.annotation, function)
+        for name, each in signature(function).parameters.items()
+        if isinstance(each.annotation, str) and each.kind is not Parameter.VAR_KEYWORD
+    }
 
 
 def _kind(meant: str, function: Callable[..., Any]) -> Any:
@@ -98,27 +148,32 @@ def _kind(meant: str, function: Callable[..., Any]) -> Any:
         return Any
 
 
-def _fits(value: object, kind: Any) -> bool:
-    """Whether a value may be of a kind: sure where it says no."""
+def _fits(value: object, kind: Any, most: int | None = None) -> bool:
+    """Whether a value may be of a kind: sure where it says no. Of a collection, so many elements are looked at.
+
+    Where none is, a text is a collection too: who takes it says better why its letters are not meant.
+    """
     origin, parts = get_origin(kind), get_args(kind)
     if origin in (Union, UnionType):
-        return any(_fits(value, each) for each in parts)
+        return any(_fits(value, each, most) for each in parts)
     if origin is Literal:
         return value in parts
-    if kind is None:
-        return value is None
+    if kind is Any or kind is None:
+        return kind is Any or value is None
     if kind is float:
         return isinstance(value, Real) and not isinstance(value, bool)
     plain = origin or kind
     if not isinstance(plain, type) or getattr(plain, "_is_protocol", False):  # what a protocol asks is not asked here
         return True
-    if isinstance(value, str) and issubclass(plain, Iterable) and plain is not str:
+    if most != 0 and isinstance(value, str) and issubclass(plain, Iterable) and not issubclass(plain, str):
         return False  # its letters are meant nowhere
     if not isinstance(value, plain) and not (plain is int and isinstance(value, Integral)):
         return False
-    if isinstance(value, Mapping) or not isinstance(value, Collection) or not parts:
+    if isinstance(value, Mapping) or not isinstance(value, Collection):
         return True
-    return all(_fits(each, parts[0]) for each in value) if plain is not tuple or parts[-1] is ... else True
+    if len(parts) != 1 and not (plain is tuple and parts[1:] == (...,)):  # not elements of one kind
+        return True
+    return all(_fits(each, parts[0], most) for each in islice(value, most))
 
 
 def unexpected(value: object, *, what: str, instead: str) -> InvalidRequest:

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidDomain, TooLarge, did_you_mean
-from dualmandate.population.arguments import checked_call, checked_class, expected, unexpected
+from dualmandate.population.arguments import checked_class, expected, unexpected
 from dualmandate.population.labels import NO_LABELS, Labels
 from dualmandate.population.rational import Written, rational, rational_or, written
 from dualmandate.population.shown import cut_line, span_of
@@ -79,6 +79,7 @@ class GridLevels(Sequence[str]):
         return int(steps) if steps.denominator == 1 and 0 <= steps < self.points else None
 
 
+@checked_class
 @dataclass(frozen=True)
 class Attribute:
     """One column of the confidential file and the levels it may take (a factor of the paper's χ).
@@ -121,19 +122,16 @@ class Attribute:
             )
 
     @classmethod
-    @checked_call
     def categories(cls, name: str, values: Iterable[str], *, missing: str | None = None) -> Attribute:
         """An attribute whose values have no order (sex, district, industry)."""
         return cls(name, _levels(name, values, missing), missing=missing)
 
     @classmethod
-    @checked_call
     def ordered_levels(cls, name: str, values: Iterable[str], *, missing: str | None = None) -> Attribute:
         """An attribute whose values stand in an order (schooling, age in years)."""
         return cls(name, _levels(name, values, missing), ordered=True, missing=missing)
 
     @classmethod
-    @checked_call
     def binned(cls, name: str, edges: Iterable[Written], *, missing: str | None = None) -> Attribute:
         """A number recorded by the interval it falls in: [e₀, e₁), [e₁, e₂), …, the last one closed."""
         points = tuple(_number(name, edge) for edge in edges)
@@ -149,7 +147,6 @@ class Attribute:
         return cls(name, _levels(name, labels, missing), ordered=True, missing=missing, edges=points)
 
     @classmethod
-    @checked_call
     def numbers(
         cls, name: str, lower: Written, upper: Written, grid: Written = 1, *, missing: str | None = None
     ) -> Attribute:
@@ -416,7 +413,6 @@ class Domain:
             )
 
     @classmethod
-    @checked_call
     def of_shape(cls, shape: Iterable[int]) -> Domain:
         """An unlabeled domain for matrix words: attributes axis0, axis1, … with levels 0, 1, …."""
         sizes = tuple(expected(shape, Iterable, what="a shape", instead="give the size of each axis: (2, 3)"))

@@ -18,6 +18,7 @@ from enum import StrEnum
 from fractions import Fraction
 
 from dualmandate.errors import InvalidLoss
+from dualmandate.population.arguments import checked_class
 from dualmandate.population.rational import Written, rational_or, rounded_up
 
 SIGNIFICANT_DIGITS = 5  # of a chosen loss
@@ -33,6 +34,7 @@ class PrivacyMeasure(StrEnum):
     ZCDP = "rho"
 
 
+@checked_class
 @dataclass(frozen=True)
 class PrivacyLoss:
     """An exact privacy loss: `amount` of ε (pure) or of ρ (zCDP).

@@ -18,6 +18,7 @@ from itertools import combinations
 import numpy as np
 
 from dualmandate.errors import InvalidInvariant, InvalidLoss, Place
+from dualmandate.population.arguments import checked_class
 from dualmandate.population.domain import Domain
 from dualmandate.population.moves import Labels, Together, together
 from dualmandate.population.shown import one_line
@@ -42,6 +43,7 @@ class Invariant:
     where: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
+@checked_class
 @dataclass(frozen=True)
 class Protection:
     """The promise: whose records, how many of them a unit may contribute, and which files are neighbors.

@@ -133,7 +133,8 @@ def domain_of(
 
 def check_selection(table: WorkloadTable | InvariantTable, domain: Domain, document: Document, *key: str | int) -> None:
     """Refuse what a table is broken down by, and levels that it selects, where the domain has none of that name."""
-    for number, name in enumerate(table.by):
+    by = table.names if isinstance(table, WorkloadTable) else table.by
+    for number, name in enumerate(by):
         with document.at(*key, "by", number):
             domain.resolve(name)
     for name, levels in table.where.items():

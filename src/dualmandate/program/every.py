@@ -33,7 +33,8 @@ def with_every_table(document: Document, file: ProgramKeys) -> tuple[Document, P
 def _tables(document: Document, file: ProgramKeys, position: int) -> Iterator[WorkloadTable]:
     table = file.workload[position]
     assert table.every is not None
-    names, place = table.by or tuple(file.population.attributes), ("workload", position)
+    names, place = table.names or tuple(file.population.attributes), ("workload", position)
+    added = {each.attribute: each for each in table.by if not isinstance(each, str)}
     own = next((key for key in OWN_CELLS if getattr(table, key)), None)
     if own is not None:
         raise InvalidValue(
@@ -58,4 +59,5 @@ def _tables(document: Document, file: ProgramKeys, position: int) -> Iterator[Wo
             where=document.place((*place, "every")),
         )
     for some in combinations(names, table.every):
-        yield table.model_copy(update={"name": f"{table.name}: {' × '.join(some)}", "by": some, "every": None})
+        by, name = tuple(added.get(each, each) for each in some), f"{table.name}: {' × '.join(some)}"
+        yield table.model_copy(update={"name": name, "by": by, "every": None})

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
+from typing import Literal
 
 from dualmandate.errors import InvalidValue, TooLarge, did_you_mean
 from dualmandate.population import Domain, Neighbors, Protection, Units
@@ -33,7 +34,7 @@ from dualmandate.publication import (
 )
 from dualmandate.publication.release_spec import NUMBER_OF_RECORDS
 from dualmandate.publication.rules import check_attribute_rule, check_unknown, default_rule
-from dualmandate.workload import Ratio, Tabulation, Workload
+from dualmandate.workload import Ratio, Sums, Tabulation, Workload
 
 MOST_MEASURED = 10**9  # A table, or a histogram whose every cell is measured, has at most this many numbers.
 SHARE = "share"  # the unit of a ratio of two numbers in one unit
@@ -70,6 +71,12 @@ class ProgramFile:
     def name(self) -> str:
         """The name that its plans and releases are filed under."""
         return self.file.program.name
+
+    @property
+    def expected_records(self) -> float:
+        """At most so many records are counted of as many units as the population has."""
+        population = self.file.population
+        return float(population.population_size.value) * population.most_records_per_unit
 
     @property
     def table_units(self) -> dict[str, str]:
@@ -188,7 +195,7 @@ def workload_of(file: ProgramKeys, domain: Domain, document: Document) -> Worklo
             with document.at("workload", position, "at_bound_of"):
                 domain.attribute(table.at_bound_of).grid_values  # noqa: B018 - refused where there are no numbers
         with document.at("workload", position):
-            tabulation = tabulation_of(table, table.by, domain)
+            tabulation = tabulation_of(table, table.names, domain)
             made = tabulation.table(domain)
             if made.query_count > MOST_MEASURED:
                 raise TooLarge(
@@ -235,7 +242,13 @@ def tabulation_of(table: WorkloadTable, by: Sequence[str], domain: Domain) -> Ta
     if table.at_bound_of is not None:
         where.append((table.at_bound_of, (written(domain.attribute(table.at_bound_of).upper or Fraction(0)),)))
     weights = tuple((name, tuple(of_levels.items())) for name, of_levels in table.weights.items())
-    return Tabulation(table.name, tuple(by), tuple(where), weights, table.sum_of)
+    sums = {name: each for name, each in table.sums.items() if name in by}
+    plain = Tabulation(table.name, tuple(by), tuple(where), weights, table.sum_of)
+    return replace(plain, sums=tuple((name, _ends(each)) for name, each in sums.items()))
+
+
+def _ends(sums: Literal["prefix", "ranges"] | tuple[tuple[str, ...], ...]) -> Sums:
+    return sums if isinstance(sums, str) else tuple((first, last) for first, last in sums)
 
 
 def with_preferences(document: Document) -> Document:

@@ -18,6 +18,7 @@ from pydantic import (
     GetJsonSchemaHandler,
     PlainValidator,
     WithJsonSchema,
+    field_validator,
     model_validator,
 )
 from pydantic.json_schema import JsonSchemaValue
@@ -944,13 +945,31 @@ class WealthTable(KeyTable):
 Loss = Literal["squared", "absolute", "relative", "tail", "worst-case"]
 
 
+class AddedUp(KeyTable):
+    """An attribute of a table whose levels are added up in their order."""
+
+    attribute: Text
+    """An attribute of ordered levels, bins or numbers."""
+    sums: Literal["prefix", "ranges"] | Several[Several[Level]]
+    """"prefix" is everything up to each level, a cumulative table; "ranges" every range of levels; or some ranges, each
+    by its first and its last level: [["0", "9"], ["10", "99"]]."""
+
+    @field_validator("sums")
+    @classmethod
+    def _pairs(cls, sums: str | tuple[tuple[str, ...], ...]) -> str | tuple[tuple[str, ...], ...]:
+        if not isinstance(sums, str) and any(len(ends) != 2 for ends in sums):
+            raise refused("a range has two ends", 'write each as ["first level", "last level"]', key="sums")
+        return sums
+
+
 class WorkloadTable(KeyTable):
     """A table: its cells, and how much society would pay for its accuracy."""
 
     name: Text
     """A published table is known by its name."""
-    by: Several[Text] = ()
-    """Attributes or groupings, one number for each combination; none for a grand total."""
+    by: Several[Text | AddedUp] = ()
+    """Attributes or groupings, one number for each combination; none for a grand total. An attribute whose levels are
+    added up in order is written { attribute = "income", sums = "prefix" }."""
     every: Count | None = None
     """Not one table but many: one by every so many of the names in `by`, or of all attributes where `by` is left out.
     every = 2 asks for all two-way tables. Each is named after this entry and its attributes; what else the entry says,
@@ -1018,6 +1037,16 @@ class WorkloadTable(KeyTable):
     """What the table is worth to its users when it is exact, in money: whether it earns its place is then reported."""
     details: Several[DetailTable] = ()
     """Other details at which the table could be published; needs value_of_publishing."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The attributes and groupings of `by`."""
+        return tuple(each if isinstance(each, str) else each.attribute for each in self.by)
+
+    @property
+    def sums(self) -> dict[str, Literal["prefix", "ranges"] | tuple[tuple[str, ...], ...]]:
+        """The attributes of `by` whose levels are added up in order, and how."""
+        return {each.attribute: each.sums for each in self.by if not isinstance(each, str)}
 
     @model_validator(mode="after")
     def _worth_its_details(self) -> Self:

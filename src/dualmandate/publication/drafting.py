@@ -11,6 +11,7 @@ import csv
 import math
 import re
 import shlex
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
@@ -30,6 +31,7 @@ from dualmandate.publication.sources import (
     StatisticalFile,
     check_source,
     days_of_file,
+    labels_of_file,
     opened,
     quoted,
     source_file,
@@ -81,6 +83,7 @@ class ColumnDraft:
     form: Form | None = None
     why_not: str = ""  # in words that say nothing of a value
     levels: tuple[str, ...] = field(default=(), repr=False)
+    labels: tuple[str, ...] = field(default=(), repr=False)  # beside the levels, where the file has some
     spellings: Mapping[str, tuple[str, ...]] = field(default_factory=dict, repr=False)  # where some levels are one
     missing: str | None = field(default=None, repr=False)  # the level of what is not there
     unlisted: bool = False  # whether there are values that take the missing level
@@ -134,7 +137,7 @@ class SourceDraft:
 
 
 _WORDS: Mapping[str, Callable[[ColumnDraft], str]] = {
-    "levels": lambda column: f"{len(column.levels)} levels",
+    "levels": lambda column: f"{len(column.levels)} levels" + ", with their labels in the file" * bool(column.labels),
     "days": lambda column: f"days from {column.levels[0]} to {column.levels[-1]}, by year and by month",
     "bins": lambda column: (
         f"whole numbers in {len(column.edges) - 1} bins"
@@ -253,10 +256,14 @@ def look(source: Source, *, progress: Callable[[float], None] | None = None) -> 
                 values = _values(found, connection, few, lambda share: told(0.5 + share / 2))
         _check_header(source.name, values)
         days = days_of_file(source) if isinstance(source, StatisticalFile) else ()
+        labels = labels_of_file(source) if isinstance(source, StatisticalFile) else {}
         columns = tuple(
             ColumnDraft(each.name, why_not=f"left out: days or times that the file keeps as numbers: {AS_DAYS}")
             if each.name in days
-            else replace(_drafted(each, values.get(each.name), summary.records), records_of_one=_records_of_one(each))
+            else replace(
+                _drafted(each, values.get(each.name), summary.records, labels.get(each.name, {})),
+                records_of_one=_records_of_one(each),
+            )
             for each in summary.columns
         )
         return SourceDraft(source.name, summary.records, summary.unreadable, columns)
@@ -402,8 +409,8 @@ def _is_missing(value: str) -> bool:
     return not value.strip() or value.strip().casefold() in MISSING
 
 
-def _drafted(column: _Column, values: Mapping[str, int] | None, records: int) -> ColumnDraft:
-    """What a column could be, by its summary and, where it has few, its values."""
+def _drafted(column: _Column, values: Mapping[str, int] | None, records: int, labels: Mapping[str, str]) -> ColumnDraft:
+    """What a column could be, by its summary and, where it has few, its values and what the file calls them."""
     name = column.name
     if not column.comparable:
         moment = column.kind.startswith(("TIMESTAMP", "TIME"))
@@ -423,11 +430,36 @@ def _drafted(column: _Column, values: Mapping[str, int] | None, records: int) ->
     made = {"missing": missing, "unlisted": unlisted and lost, "remarks": tuple(remarks)}
     if column.days >= NEARLY_ALL * present and _iso(column, values):
         return _days(column, made)
-    if _holds_numbers(column, values, present):
-        return _numbers(column, values, made, present=present)
+    coded = values is not None and all(each in labels for each in values if each not in absent)
+    if not coded and _holds_numbers(column, values, present):
+        return _labeled(_numbers(column, values, made, present=present), labels)
     if values is None or len(values) > MOST_VALUES:
         return _without_levels(column, present)
-    return _levels(column, {each: values[each] for each in values if each not in absent}, made, present=present)
+    listed = {each: values[each] for each in values if each not in absent}
+    return _labeled(_levels(column, listed, made, present=present), labels)
+
+
+def _labeled(drafted: ColumnDraft, labels: Mapping[str, str]) -> ColumnDraft:
+    """The same with a label beside each level, where the file has some: its code where it has none that can be shown.
+
+    No two levels may look alike to readers: a label that another level has stands with its code.
+    """
+    if drafted.form != "levels" or not any(level in labels for level in drafted.levels):
+        return drafted
+    codes = {*drafted.levels, drafted.missing}
+
+    def shown(level: str) -> str:
+        label = labels.get(level, "")
+        return label if label.isprintable() and len(label) + len(level) <= LONGEST_LEVEL - len(" ()") else ""
+
+    often = Counter(map(shown, drafted.levels))
+    return replace(
+        drafted,
+        labels=tuple(
+            level if not label else f"{label} ({level})" if often[label] > 1 or label in codes - {level} else label
+            for level, label in ((level, shown(level)) for level in drafted.levels)
+        ),
+    )
 
 
 def _holds_numbers(column: _Column, values: Mapping[str, int] | None, present: int) -> bool:
@@ -475,7 +507,7 @@ def _days(column: _Column, made: Mapping[str, Any]) -> ColumnDraft:
 
 def _names_units(column: _Column, present: int) -> bool:
     """Whether a column is likely to name units: by its name, or as every record has a value of its own."""
-    words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", column.name.strip()).casefold()
+    words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", column.name.strip(" .:#")).casefold()
     own = column.different >= 0.9 * present
     return bool(IDENTIFIER_NAME.search(words) and column.different > max(2 * MOST_CODES, 0.1 * present)) or (
         own

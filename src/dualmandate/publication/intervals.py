@@ -39,6 +39,7 @@ from dualmandate.mechanism import Noise
 from dualmandate.mechanism.combination import Combination, Term, computable
 from dualmandate.mechanism.mechanism import Distribution
 from dualmandate.mechanism.noise import NoiseKey
+from dualmandate.population.arguments import checked_class
 from dualmandate.population.arrays import Booleans, Floats, Integers
 from dualmandate.population.currency import currency_of
 from dualmandate.population.rational import written_probability
@@ -55,6 +56,7 @@ TOO_LOW = 1e-4  # With this chance, over public keys, an order statistic lies be
 Probability = Fraction | float | str
 
 
+@checked_class
 @dataclass(frozen=True)
 class Interval:
     """An estimate and where the truth lies: lower ≤ truth ≤ upper with `probability`, over the noise.

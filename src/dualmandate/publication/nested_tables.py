@@ -12,9 +12,11 @@ intervals hold for nested estimates too.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -24,7 +26,7 @@ from dualmandate.errors import InvalidRequest
 from dualmandate.mechanism import Distribution, Noise
 from dualmandate.population import Domain
 from dualmandate.population.arrays import Booleans, Floats, Integers
-from dualmandate.publication.consistency.crossing import CrossedEstimates, CrossingMeasurement, Strata, estimate_crossed
+from dualmandate.publication.consistency.crossing import CrossedEstimates, estimate_crossed
 from dualmandate.publication.consistency.estimates import Pair, Weights, count_across
 from dualmandate.publication.consistency.noise_weights import NoiseWeights, PairWeights
 from dualmandate.publication.consistency.partitions import (
@@ -32,8 +34,11 @@ from dualmandate.publication.consistency.partitions import (
     NestedPartitions,
     PartitionChain,
     Tree,
+    first_and_members,
     heaviest_chain,
+    lies_within,
 )
+from dualmandate.publication.consistency.strata import CrossingMeasurement, Orthogonal, Strata
 from dualmandate.publication.consistency.top_down_rounding import Capacities
 from dualmandate.publication.release_spec import ReleaseSpec
 from dualmandate.publication.tabulating import NOWHERE, single_rows
@@ -41,6 +46,7 @@ from dualmandate.workload import Factor, Table
 
 LARGEST_REST = 2**22  # At most so many cells of everything but the geography are grouped into a chain.
 LARGEST_FITTED = 10**7  # At most so many cells of one histogram are fitted to all tables.
+LARGEST_FITTED_FIRST = 2**18  # And at most so many where tables that cross have estimates in closed form.
 
 RowLabels = tuple[Integers, Integers]  # The table's row of each level of the geography, and of each cell of the rest.
 
@@ -120,6 +126,12 @@ class NestedTables:
     def is_complete(self) -> bool:
         """Whether all tables nest, and every cell can occur everywhere or nowhere."""
         return not self.across and self.capacities is None
+
+    @property
+    def is_orthogonal(self) -> bool:
+        """Whether tables that cross the others have estimates and standard errors in closed form."""
+        crossings = [each.measurement(0.0) for each in self.across]
+        return self.capacities is None and Orthogonal.of(self.chain, crossings) is not None
 
     def laid(self, place: NestedTable, values: NDArray[Any]) -> NDArray[Any]:
         """A table's numbers over nodes and groups; shape (nodes, groups)."""
@@ -201,10 +213,16 @@ def nest_together(order: ReleaseSpec) -> NestedTables | None:
     large, named = order.domain.size > LARGEST_FITTED, {each.attribute for each in order.domain.hierarchies}
     unnamed = [attribute.name not in named for attribute in order.domain.attributes]
     axes = sorted(range(len(unnamed)), key=unnamed.__getitem__)
-    wholly = (_nested_by(order, tables, axis, wholly=True) for axis in axes)
+    finer = _refinements(tables)
+    if finer is None:
+        return None
+    nesting = (axis for axis in axes if _may_nest(finer, axis))
+    wholly = (_nested_by(order, tables, axis, wholly=True) for axis in nesting)
     nest = next((each for each in wholly if each is not None), None)
     if nest is not None and _passable(nest, nest.places, all_variances(order)):
         return nest
+    if not (large or np.all(finer, axis=(0, 2)).any()):  # no table has every cell of the finest areas and groups
+        return None
     partly = (_partly_nested_by(order, tables, axis) for axis in axes if large or not unnamed[axis])
     return next((each for each in partly if each is not None), None)
 
@@ -226,6 +244,31 @@ def _plain_tables(order: ReleaseSpec) -> list[Table] | None:
         return None
     tables = [*order.tables, *order.public_tables]
     return None if any(table.weight != 1 for table in tables) else tables
+
+
+def _refinements(tables: Sequence[Table]) -> Booleans | None:
+    """Whether a table tells apart what another one does, by attribute; shape (attributes, tables, tables).
+
+    A table that counts combinations of levels tells two of them apart where it does so by one attribute. None where one
+    counts levels otherwise than each once.
+    """
+    found = np.empty((len(tables[0].factors), len(tables), len(tables)), dtype=np.bool_)
+    for axis in range(len(found)):
+        factors = {table.factors[axis].key: table.factors[axis] for table in tables}
+        labels = [_counted_rows(factor) for factor in factors.values()]
+        known = [first_and_members(each)[1] for each in labels if each is not None]
+        if len(known) < len(labels):
+            return None
+        within = np.array([[lies_within(fine, coarse) for coarse in known] for fine in known])
+        places = [list(factors).index(table.factors[axis].key) for table in tables]
+        found[axis] = within[np.ix_(places, places)]
+    return found
+
+
+def _may_nest(finer: Booleans, axis: int) -> bool:
+    """Whether of any two tables one is finer in its areas, the levels of one attribute, and one in all the rest."""
+    rest = np.all(np.delete(finer, axis, axis=0), axis=0)
+    return bool(np.all((finer[axis] | finer[axis].T) & (rest | rest.T)))
 
 
 def _row_labels(order: ReleaseSpec, tables: Sequence[Table], axis: int) -> list[RowLabels] | None:
@@ -259,6 +302,26 @@ def _counted_rows(factor: Factor) -> Integers | None:
     return found[0]
 
 
+def _in_one_chain(tables: Sequence[Table], axis: int) -> bool:
+    """Whether tables tell cells of all but one attribute apart by partitions that nest: of products, all factors do."""
+    rest = [tuple(factor for place, factor in enumerate(table.factors) if place != axis) for table in tables]
+    distinct = {tuple(factor.key for factor in factors): factors for factors in rest}
+    ordered = sorted(distinct.values(), key=lambda factors: math.prod(factor.rows for factor in factors))
+    return all(
+        _lies_within(fine, coarse)
+        for before, after in pairwise(ordered)
+        for coarse, fine in zip(before, after, strict=True)
+        if coarse.key != fine.key
+    )
+
+
+def _lies_within(fine: Factor, coarse: Factor) -> bool:
+    rows = _counted_rows(fine), _counted_rows(coarse)
+    if rows[0] is None or rows[1] is None or min(each.min(initial=0) for each in rows if each is not None) < 0:
+        return False
+    return lies_within(rows[0], rows[1])
+
+
 def _counts_all(labels: RowLabels) -> bool:
     return not any(np.any(each == NOWHERE) for each in labels)
 
@@ -268,8 +331,10 @@ def _nested_by(order: ReleaseSpec, tables: Sequence[Table], axis: int, *, wholly
 
     `wholly`: None also where it would not be complete, or two tables share a place: one histogram fits both.
     """
+    if wholly and (any(axis in masks for masks in order.domain.all_zero_masks) or not _in_one_chain(tables, axis)):
+        return None
     labels = _row_labels(order, tables, axis)
-    if labels is None or (wholly and any(axis in masks for masks in order.domain.all_zero_masks)):
+    if labels is None:
         return None
     exact = range(len(order.tables), len(tables))
     whole = [i for i, each in enumerate(labels) if _counts_all(each)]
@@ -294,8 +359,9 @@ def _partly_nested_by(order: ReleaseSpec, tables: Sequence[Table], axis: int) ->
     if nest is None:
         return None
     found = _with_passable_nest(order, nest)
-    # Without measured cells a nest is worth it only where no histogram could be fitted instead.
+    # Without measured cells a nest is worth it where no histogram could be fitted, or not as fast as its closed form.
     worth = found.cells_are_measured or order.domain.size > LARGEST_FITTED
+    worth = worth or (order.domain.size > LARGEST_FITTED_FIRST and found.is_orthogonal)
     return found if found.inside and worth else None
 
 

@@ -24,11 +24,13 @@ from dualmandate.mechanism import Distribution
 from dualmandate.mechanism.strategy.marginal_rows import IntegerMarginals, Places
 from dualmandate.mechanism.strategy.workload_blocks import parts_of
 from dualmandate.population.arrays import Booleans, Floats, Integers
-from dualmandate.publication.consistency.crossing import CrossedEstimates, Strata
+from dualmandate.publication.consistency.crossing import CrossedEstimates
 from dualmandate.publication.consistency.estimates import Pair, TreeEstimates, count_across, estimate
 from dualmandate.publication.consistency.histogram_fit import MOST_STEPS, FittedHistogram, fitted_histogram
 from dualmandate.publication.consistency.partitions import PartitionChain, Tree
 from dualmandate.publication.consistency.records_fit import FittedRecords, Target, fitted_records, is_affordable
+from dualmandate.publication.consistency.running_sums import rising_histogram, running_axis
+from dualmandate.publication.consistency.strata import Strata
 from dualmandate.publication.consistency.top_down_rounding import CountConstraints, top_down
 from dualmandate.publication.marginal_counts import asked_axes
 from dualmandate.publication.measuring import by_table, estimated, published
@@ -391,8 +393,19 @@ def _fit(order: ReleaseSpec, tables: Sequence[PublishedTable], totals: Integers 
     grids = [float(table.grid) for table in order.tables]
     answers = np.concatenate([table.estimates / grid for table, grid in zip(tables, grids, strict=True)])
     variances = np.concatenate([(table.standard_errors / grid) ** 2 for table, grid in zip(tables, grids, strict=True)])
+    if (axis := _running_axis(order)) is not None:
+        records = None if totals is None else int(totals[0])
+        counts = rising_histogram(order.tables[0], axis, answers, variances, records)
+        return FittedHistogram(counts, finished=True, work=order.domain.size)
     workload, possible = Workload(order.domain, order.tables), order.domain.possible_cells()
     return fitted_histogram(workload, answers, variances, public=order.public, totals=totals, possible=possible)
+
+
+def _running_axis(order: ReleaseSpec) -> int | None:
+    """The attribute whose running sums are all that an order asks for, beside the number of records; else None."""
+    if len(order.tables) > 1 or len(order.public_tables) > 1 or order.domain.structural_zeros:
+        return None
+    return running_axis(order.tables[0], total_is_known=order.public is not None)
 
 
 def _tables_of(order: ReleaseSpec, tables: Sequence[PublishedTable], histogram: Integers) -> list[PublishedTable]:

@@ -22,6 +22,7 @@ from dualmandate.ledger.books import STEPS, RecordState
 from dualmandate.ledger.chain import RELEASE_FILE, found_head
 from dualmandate.ledger.durable import make_folders, sync_folder
 from dualmandate.population import Confidential
+from dualmandate.publication.costs import check_affordable
 from dualmandate.publication.measuring import exact_totals, fingerprint, measure, seal_key, tabulation_key
 from dualmandate.publication.release_folder import (
     SEALED,
@@ -161,6 +162,7 @@ def _check(order: ReleaseSpec, source: Source, ledger: Ledger, out: Path) -> Non
         raise CannotWrite(
             f"'{out}' cannot be written", why="you may not write there", instead="name a folder you may write to"
         )
+    check_affordable(order, out)
     heed_all(ledger, source, [out])
 
 

@@ -32,7 +32,7 @@ from dualmandate.mechanism import Measurement, Noise, Rows, StrategyRows
 from dualmandate.mechanism.changes import Change, Measured, largest_changes
 from dualmandate.mechanism.technologies import noise_named
 from dualmandate.population import PrivacyLoss, PrivacyMeasure, Protection, plural
-from dualmandate.population.arguments import checked_call, unexpected
+from dualmandate.population.arguments import checked_class, unexpected
 from dualmandate.population.arrays import Floats, Integers
 from dualmandate.population.loss import epsilon_at
 from dualmandate.population.rational import Written, written_probability
@@ -44,6 +44,7 @@ from dualmandate.publication.intervals import (
     Probability,
     SimultaneousIntervals,
     asked_for,
+    draws_of,
     interval_by_law,
     interval_of,
     simultaneous_of,
@@ -81,6 +82,7 @@ LARGE = 2**22  # Files of more bytes are compared with their digests when they a
 MOST_INTERVALS = 2**10  # A ratio with at most so many numbers is published with all of its intervals.
 
 
+@checked_class
 @dataclass(frozen=True, eq=False)
 class Release:
     """What was published: `facts` is release.json, `measurement` says how a group of tables was measured.
@@ -225,12 +227,10 @@ class Release:
     def _compared(self) -> set[str]:
         return set()
 
-    @checked_call
     def measurements(self, group: str) -> NoisyRows:
         """The measured numbers of a group, with the exact noise of each."""
         return read_measurements(self._checked(self._entry("groups", group)["measurements"]))
 
-    @checked_call
     def estimate(self, table: str, where: Mapping[str, Levels] | None = None, /, **labels: Levels) -> float:
         """The unbiased estimate of a number, or of a sum of numbers of a table; of a ratio, that of two such sums."""
         if table in self.ratios:
@@ -238,7 +238,6 @@ class Release:
             return numerator / denominator if denominator else math.nan
         return float(self.published(table).estimates[self._cells(table, _asked(where, labels))].sum())
 
-    @checked_call
     def interval(
         self,
         table: str,
@@ -286,7 +285,36 @@ class Release:
         simulated = interval_of(estimate, weights, _kinds(errors.rows), errors.noises, probability=probability)
         return replace(simulated, standard_error=spread_of(draws))
 
-    @checked_call
+    def difference(
+        self, table: str, more: Mapping[str, Levels], less: Mapping[str, Levels], *, probability: Probability = 0.95
+    ) -> Interval:
+        """The interval about what one number of a table has more than another, from the noise that both share.
+
+        Of a cumulative table it is that of a range: `more` {"income": "up to 99"} and `less` {"income": "up to 9"} are
+        incomes from 10 to 99. Both may be sums, as in `interval`.
+        """
+        if table in self.ratios or table in self.superpopulation():
+            raise InvalidRequest(
+                f"the difference of two numbers of '{table}'",
+                why="it is a ratio, or estimates a superpopulation, and these have no noise alone as their error",
+                instead="ask for the intervals of the two numbers, or for a table of counts",
+            )
+        estimates = self.published(table).estimates
+        above, below = self._cells(table, more), self._cells(table, less)
+        estimate = float(estimates[above].sum() - estimates[below].sum())
+        covers, unit = self._covers(table), self._unit_of(table)
+        if self._entry("tables", table)["exact"]:
+            nominal, words = float(asked_for(probability)), "published without noise"
+            return Interval(estimate, estimate, estimate, nominal, 1.0, True, words, standard_error=0.0, unit=unit)
+        errors = self._errors(table)
+        taken = errors.rows.weights(table, above.tolist()) - errors.rows.weights(table, below.tolist())
+        weights, kinds = float(errors.table.grid) * taken, _kinds(errors.rows)
+        draws = draws_of(weights, kinds, errors.noises)
+        found = interval_by_law(estimate, draws, probability=probability)
+        if found is None:
+            found = interval_of(estimate, weights, kinds, errors.noises, probability=probability)
+        return replace(found, standard_error=spread_of(draws), covers=covers, unit=unit)
+
     def intervals(self, table: str, by: Sequence[str] | None = None, *, probability: Probability = 0.95) -> pa.Table:
         """Every number of a table with its standard error and its interval, as an Arrow table with one row a number.
 
@@ -343,7 +371,6 @@ class Release:
         (halves,), words = errors.halves(spreads, sums, [float(1 - nominal)])
         return estimates, spreads, (estimates - halves, estimates + halves), words
 
-    @checked_call
     def simultaneous(self, table: str, probability: Probability = 0.95) -> SimultaneousIntervals:
         """Intervals for all numbers of a table that hold together with at least this probability."""
         return replace(self._simultaneous(table, probability), covers=self._covers(table))
@@ -454,7 +481,6 @@ class Release:
         weights = rows.weights(table, cells)
         return expected_number_interval(estimate, weights, _kinds(rows), noises, probability=probability)
 
-    @checked_call
     def privacy(self, failure_probability: Written) -> ReleasePrivacy:
         """What this release alone loses, as (ε, δ): by the tight conversion, and by its exact noise where it is known.
 

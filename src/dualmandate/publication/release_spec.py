@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -14,6 +14,7 @@ import numpy as np
 from dualmandate.errors import InvalidMechanism, InvalidRequest, InvalidWorkload, TooLarge
 from dualmandate.mechanism import Measurement, Noise, Rows
 from dualmandate.mechanism.strategy.exact import affordable_estimate
+from dualmandate.mechanism.strategy.strategy import measures_marginals
 from dualmandate.population import Domain, Neighbors, PrivacyLoss, Protection
 from dualmandate.population.arguments import named_twice
 from dualmandate.population.arrays import Floats, Integers
@@ -83,6 +84,7 @@ class ReleaseSpec:
     clipped: Mapping[str, str] = field(default_factory=dict)  # what tables count where amounts or records are clipped
     superpopulation: frozenset[str] = frozenset()  # tables that estimate one
     account_identifier: str | None = None  # of the account that the plan was made for, where it says
+    records: float = 0.0  # that the program expects; what publishing takes is estimated by it
 
     @property
     def charge(self) -> PrivacyLoss:
@@ -224,6 +226,25 @@ def _check_wide(domain: Domain, measurements: Collection[Measurement], public: W
         )
 
 
+def check_strategy(workloads: Iterable[Workload], protection: Protection) -> None:
+    """Refuse a strategy that would need more cells than are held, before it is looked for."""
+    for workload in workloads:
+        large = workload.domain.size > LARGEST_DENSE_HISTOGRAM
+        if large and not measures_marginals(workload, protection):
+            raise without_cells(workload.domain)
+
+
+def without_cells(domain: Domain) -> TooLarge:
+    """The refusal of a strategy that is not of marginals, where cells are too many."""
+    return TooLarge(
+        f"a strategy over the {domain.size:.3g} cells of a domain",
+        why=f"at most {LARGEST_DENSE_HISTOGRAM:,} cells are held. Without them, marginals are measured: tables that "
+        "show an attribute level by level or add it up, of records that come and go. Some tables here select, group, "
+        "weigh or sum levels that others show, or something is public",
+        instead='measure the tables themselves (strategy = "workload"), or ask for them apart in another program',
+    )
+
+
 def check_size(domain: Domain, measurements: Collection[Measurement], protection: Protection) -> None:
     """Refuse what no machine of this size could carry out: decided by what is asked, never by the records."""
     measured, made = [each.rows for each in measurements], [each.workload.tables for each in measurements]
@@ -232,13 +253,7 @@ def check_size(domain: Domain, measurements: Collection[Measurement], protection
         _check_wide(domain, measurements, public)
         return
     if domain.size >= NUMBERED and any(rows.strategy is not None for rows in measured):
-        raise TooLarge(
-            f"a strategy over the {domain.size:.3g} cells of a domain",
-            why="without its cells, marginals are measured: tables that show an attribute level by level or add it up, "
-            "of records that come and go. Some tables here select, group, weigh or sum levels that others show, or "
-            "something is public",
-            instead='measure the tables themselves (strategy = "workload"), or ask for them apart in another program',
-        )
+        raise without_cells(domain)
     check_numbered(domain)
     tables = [table for several in made for table in several] + [*(() if public is None else public.tables)]
     if domain.size > LARGEST_DENSE_HISTOGRAM and not is_sparse(domain, measured, tables):

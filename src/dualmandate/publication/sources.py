@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dualmandate.errors import UnreadableSource
+from dualmandate.population.arguments import checked_class
 from dualmandate.population.confidential import Confidential
 from dualmandate.publication.unreadable import UNREADABLE, cleaned, cleaned_schema, column_of
 from dualmandate.publication.wall import guarded
@@ -76,6 +77,7 @@ class _Table:
         return self.table
 
 
+@checked_class
 @dataclass(frozen=True)
 class DatabaseTable(_Table):
     """A table or view of a SQL database, `name` or `schema.name`, by the SQLAlchemy URL of the database.
@@ -779,6 +781,20 @@ def days_of_file(source: StatisticalFile) -> set[str]:
     """The columns that a file shows as days or times, and keeps as numbers."""
     _, facts = _reader(Path(source.path))(metadataonly=True)
     return {name for name, form in facts.original_variable_types.items() if SHOWN_AS_DAYS.fullmatch(str(form))}
+
+
+def labels_of_file(source: StatisticalFile) -> dict[str, dict[str, str]]:
+    """What a Stata or SPSS file calls the codes of its columns, by column, then by the code as it is written."""
+    _, facts = _reader(Path(source.path))(metadataonly=True)
+    return {
+        name: {_code(value): str(label).strip() for value, label in labels.items()}
+        for name, labels in facts.variable_value_labels.items()
+    }
+
+
+def _code(value: object) -> str:
+    """A value that a label belongs to, as its code is written: whole numbers without a point."""
+    return f"{value:.0f}" if isinstance(value, float) and value.is_integer() else str(value).rstrip()
 
 
 def _reader(path: Path) -> Read:

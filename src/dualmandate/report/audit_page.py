@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from dualmandate.audit.disclosure_control.comparison import MethodEvaluation
-from dualmandate.audit.finding import CLAIMED, LOWER_BOUND, REFERENCES, Finding, Label
+from dualmandate.audit.finding import CLAIMED, LOWER_BOUND, Finding, Label, coarseness
 from dualmandate.audit.run import Audit
 from dualmandate.audit.verdict import CLAIM_QUESTION, advice, by_question, gain, question_of, verdict
 from dualmandate.population.wording import number
@@ -22,6 +22,7 @@ INSIDE = (
 def audit_page(audit: Audit, label: Label = "public") -> str:
     """The page, with a picture where methods were compared. The internal one has every finding."""
     found = audit.findings if label == "internal" else audit.labeled("public")
+    coarsening = coarseness(found)
     return rendered(
         "audit.html",
         name=_heading(audit),
@@ -31,7 +32,8 @@ def audit_page(audit: Audit, label: Label = "public") -> str:
         note=LOWER_BOUND,
         verdict=verdict(found),
         advice=advice(found, audit.kind) if found else None,
-        sections=[(question, *_section(each)) for question, each in by_question(found)],
+        coarsening=coarsening,
+        sections=[(question, *_section(each, coarsening)) for question, each in by_question(found)],
         details=_details(found) if label == "internal" else None,
         left_out=audit.left_out,
         counted=audit.counted(),
@@ -64,18 +66,18 @@ def _heading(audit: Audit) -> str:
     return f"R{audit.target[1:]}" if audit.kind == "release" else audit.target
 
 
-def _section(findings: Sequence[Finding]) -> tuple[list[str], list[dict[str, object]]]:
+def _section(findings: Sequence[Finding], coarsening: str | None) -> tuple[list[str], list[dict[str, object]]]:
     """What is said of all findings of a question, once; and each finding with what is said of it alone."""
-    said = [list(_circumstances(finding)) for finding in findings]
+    said = [list(_circumstances(finding, coarsening)) for finding in findings]
     common = [line for line in said[0] if len(said) > 1 and all(line in lines for lines in said)]
     alone = [[line for line in lines if line not in common] for lines in said]
     return common, list(_shown(findings, alone))
 
 
-def _circumstances(finding: Finding) -> Iterator[str]:
+def _circumstances(finding: Finding, coarsening: str | None) -> Iterator[str]:
     yield f"Attack: {finding.attack}."
     yield f"The attacker knows {finding.attacker_knows}."
-    yield f"Judged by {REFERENCES[finding.reference]}; {finding.coarsening}."
+    yield f"Judged by {finding.judged(coarsening)}."
 
 
 def _shown(findings: Sequence[Finding], said: Sequence[Sequence[str]]) -> Iterator[dict[str, object]]:

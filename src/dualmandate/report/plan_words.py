@@ -758,16 +758,24 @@ def _local(plan: Plan) -> Iterator[str]:
     times = (
         "" if part.times is None else f" At this {privacy_measure} its errors cost {number(part.times)} times as much."
     )
-    yield f"With randomized response all randomize their own answer: nobody else ever holds a true one.{times}"
-    if part.epsilon is None or part.truth_probability is None or part.forgone is None:
+    yield f"With {part.technology} all randomize their own answer: nobody else ever holds a true one.{times}"
+    if part.epsilon is None or part.forgone is None:
         yield f"It would choose nothing: {part.why_not}."
     else:
-        truth, worse = percent(part.truth_probability), "worse" if part.forgone >= 0 else "better"
+        worse, how = "worse" if part.forgone >= 0 else "better", "nobody says anything"
+        if part.truth_probability is not None:
+            how = f"{percent(part.truth_probability)} give their true answer and the others an innocuous one"
+        elif part.other_bit_probability is not None:
+            how = (
+                "each reports a bit for every cell, 1 for the own one in 50 % of cases and for each other one in "
+                f"{percent(part.other_bit_probability)}"
+            )
         yield (
-            f"It would choose {privacy_measure} = {number(part.epsilon)}, at which {truth} give their true answer and "
-            f"the others an innocuous one, and leave society {_money(plan, abs(part.forgone))} {worse} off: that is "
-            "what a curator who is trusted is worth."
+            f"It would choose {privacy_measure} = {number(part.epsilon)}, at which {how}, and leave society "
+            f"{_money(plan, abs(part.forgone))} {worse} off: that is what a curator who is trusted is worth."
         )
+        if part.other is not None:
+            yield f"With {part.other} society would be still worse off."
     yield "This is a study: people would randomize before there are records, so nothing of it is drawn here."
 
 

@@ -39,6 +39,7 @@ FORM_NAMES = {
     "sdmx-ml": "SDMX-ML",
 }
 CONTENTS = (("tables", "Tables"), ("guarantee", "The promise"), ("noise", "The noise"), ("check", "Checking"))
+LARGE = 1_000  # numbers of this size have no decimals
 EFFECTS = {
     "unbiased_bias": "bias of estimates",
     "consistent_bias": "bias of whole numbers",
@@ -398,8 +399,9 @@ def _effects(facts: Mapping[str, Any]) -> FigureTable | None:
 
 
 def _hundredths(value: float) -> str:
-    """A number of two decimals; what rounds to nothing has no sign."""
-    return f"{round(value, 2) + 0.0:.2f}".replace("-", "−")
+    """A number of two decimals, a large one of none; what rounds to nothing has no sign."""
+    digits = 2 if abs(value) < LARGE else 0
+    return f"{round(value, digits) + 0.0:,.{digits}f}".replace("-", "−")
 
 
 def _pairs(caption: str, of: str, what: str, pairs: Mapping[str, object]) -> FigureTable:

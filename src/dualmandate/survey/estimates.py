@@ -58,6 +58,7 @@ def _calibrated(number: Calibrated, estimated_from: Ratio = ()) -> list[str]:
         f"value = {number_text(number.value)}",
         f"unit = {toml_text(number.unit)}",
         f"source = {toml_text(number.source)}",
+        'kind = "measured"',
     ]
     if number.standard_error is not None:
         stated.append(f"standard_error = {number_text(number.standard_error)}")

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dualmandate.errors import IncompatibleUnits, InvalidFile, InvalidSurvey, InvalidValue, MissingKey
 from dualmandate.population import Units
-from dualmandate.population.arguments import checked_call, expected
+from dualmandate.population.arguments import checked_call, checked_class, expected
 from dualmandate.population.currency import checked_currency, currency_of
 from dualmandate.population.shown import cut_line
 from dualmandate.population.units import singular
@@ -31,6 +31,7 @@ LARGEST_NUMBER = 1e12  # No price, error, loss or level is larger; squares of su
 _TRUTH = {"1": 1.0, "0": 0.0, "yes": 1.0, "no": 0.0, "true": 1.0, "false": 0.0, "1.0": 1.0, "0.0": 0.0}
 
 
+@checked_class
 @dataclass(frozen=True, eq=False)
 class Survey:
     """What a survey file says. The file is public; the answers it names are not, and are read when they are needed."""

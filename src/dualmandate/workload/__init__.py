@@ -14,7 +14,7 @@ from dualmandate.workload.factor import (
 )
 from dualmandate.workload.ratio import Ratio
 from dualmandate.workload.sensitivity import Norm, Sensitivity
-from dualmandate.workload.table import Table, Tabulation
+from dualmandate.workload.table import Sums, Table, Tabulation
 from dualmandate.workload.workload import (
     Workload,
     all_range,
@@ -39,6 +39,7 @@ __all__ = [
     "Ratio",
     "Row",
     "Sensitivity",
+    "Sums",
     "Table",
     "Tabulation",
     "Total",

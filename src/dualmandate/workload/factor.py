@@ -422,8 +422,8 @@ class Groups:
     @cached_property
     def _overlaps(self) -> Integers:
         affordable(self.size, self.size, "a dense factor")
-        held = self._incidence()
-        return held.T @ held
+        held = self._incidence().astype(np.float64)  # which multiplies far faster, and holds these counts exactly
+        return np.asarray(np.rint(held.T @ held), dtype=np.int64)
 
     @cached_property
     def _layers(self) -> tuple[Integers, ...] | None:

@@ -10,16 +10,18 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import product
+from typing import Literal
 
 import numpy as np
 
 from dualmandate.errors import InvalidWorkload
-from dualmandate.population import Domain, Grouping
-from dualmandate.population.arguments import checked_call
+from dualmandate.population import Attribute, Domain, Grouping
+from dualmandate.population.arguments import checked_class
 from dualmandate.population.arrays import Booleans, Integers
 from dualmandate.population.rational import Written, rational_or, written
 from dualmandate.population.shown import one_line
@@ -37,6 +39,8 @@ from dualmandate.workload.factor import (
 )
 
 LevelWeights = tuple[tuple[str, Fraction], ...]
+Sums = Literal["prefix", "ranges"] | tuple[tuple[str, str], ...]  # of an axis: words, or the ends of each range
+PREFIX, RANGES = "prefix", "ranges"
 Step = tuple[int, Factor]
 
 
@@ -115,13 +119,16 @@ def _row_labels(factor: Factor, levels: Sequence[str]) -> Iterator[str]:
     return (f"row {row}" for row in range(factor.rows))
 
 
+@checked_class
 @dataclass(frozen=True)
 class Tabulation:
     """Counts (or sums of a numeric attribute) for each combination of `by`, of the records under `where`.
 
     Names are attributes or groupings of the domain. With `by` empty it is a grand total. `weights` gives some levels of
     an attribute a weight in [-1, 1] that their records are counted with, other levels of it 0. `sum_of` adds up a
-    numeric attribute; answers are then integers in units of its grid.
+    numeric attribute; answers are then integers in units of its grid. `sums` says of attributes in `by` that their
+    levels are not shown one by one but added up in the order of the list: "prefix", everything up to each level;
+    "ranges", every range of levels; or some ranges, each by its first and its last level.
     """
 
     name: str
@@ -129,6 +136,7 @@ class Tabulation:
     where: tuple[tuple[str, tuple[str, ...]], ...] = ()
     weights: tuple[tuple[str, LevelWeights], ...] = ()
     sum_of: str | None = None
+    sums: tuple[tuple[str, Sums], ...] = ()
 
     def __post_init__(self) -> None:
         if not self.name:
@@ -137,6 +145,14 @@ class Tabulation:
             object.__setattr__(self, "by", (self.by,))
         self._once("where", [name for name, _ in self.where])
         self._once("weights", [name for name, _ in self.weights])
+        self._once("sums", [name for name, _ in self.sums])
+        for name, _ in self.sums:
+            if name not in self.by:
+                raise InvalidWorkload(
+                    f"the table '{self.name}' adds up levels of '{name}', which is not in its `by`",
+                    why="sums over an axis are shown along it",
+                    instead=f"name '{name}' in `by`, or leave its sums out",
+                )
         for name, weights in self.weights:
             self._once(f"weights.{name}", [level for level, _ in weights])
         for name, levels in self.where:
@@ -152,7 +168,6 @@ class Tabulation:
         object.__setattr__(self, "weights", tuple(exact))
 
     @classmethod
-    @checked_call
     def of(
         cls,
         name: str,
@@ -161,6 +176,7 @@ class Tabulation:
         where: Mapping[str, str | Sequence[str]] | None = None,
         weights: Mapping[str, Mapping[str, Written]] | None = None,
         sum_of: str | None = None,
+        sums: Mapping[str, Literal["prefix", "ranges"] | Sequence[tuple[str, str]]] | None = None,
     ) -> Tabulation:
         """A tabulation from mappings, as in a program file; a decimal weight 0.1 means 1/10."""
         filters = tuple(
@@ -171,7 +187,11 @@ class Tabulation:
             (attribute, tuple((level, cls._exact(name, level, number)) for level, number in each.items()))
             for attribute, each in (weights or {}).items()
         )
-        return cls(name, (by,) if isinstance(by, str) else tuple(by), filters, weighted, sum_of)
+        added = tuple(
+            (attribute, each if isinstance(each, str) else tuple((first, last) for first, last in each))
+            for attribute, each in (sums or {}).items()
+        )
+        return cls(name, (by,) if isinstance(by, str) else tuple(by), filters, weighted, sum_of, added)
 
     def table(self, domain: Domain) -> Table:
         """The tabulation as a product of query matrices over a domain."""
@@ -187,8 +207,10 @@ class Tabulation:
                     instead="name each attribute once, by itself or by one of its groupings",
                 )
             by[axis] = grouping
+        added = self._added(domain, {*inside, *scales})
         factors = tuple(
-            _factor(domain, axis, by, inside.get(axis), scales.get(axis)) for axis in range(len(domain.shape))
+            added.get(axis) or _factor(domain, axis, by, inside.get(axis), scales.get(axis))
+            for axis in range(len(domain.shape))
         )
         if any(factor is None for factor in factors):
             raise InvalidWorkload(
@@ -199,6 +221,29 @@ class Tabulation:
         grid = Fraction(1) if self.sum_of is None else domain.attribute(self.sum_of).grid or Fraction(1)
         found = tuple(factor for factor in factors if factor is not None)
         return Table(self.name, found, Fraction(1, denominator), tuple(by), grid, self)
+
+    def _added(self, domain: Domain, others: AbstractSet[int]) -> dict[int, Factor]:
+        """The query matrices of the attributes whose levels are added up in order."""
+        found: dict[int, Factor] = {}
+        for name, sums in self.sums:
+            axis, grouping = domain.resolve(name)
+            attribute = domain.attributes[axis]
+            if grouping is not None or axis in others or not attribute.ordered:
+                why = "they are groups of levels" if grouping is not None else "its levels have no order"
+                if grouping is None and attribute.ordered:
+                    why = "the same table selects, weighs or sums its levels"
+                raise InvalidWorkload(
+                    f"the table '{self.name}' adds up '{name}' in the order of its levels",
+                    why=why,
+                    instead="add up an attribute of ordered levels, bins or numbers, and select by other attributes",
+                )
+            if sums == PREFIX:
+                found[axis] = Prefix(attribute.size)
+            elif sums == RANGES:
+                found[axis] = AllRange(attribute.size)
+            elif not isinstance(sums, str):
+                found[axis] = _listed_ranges(self.name, attribute, sums)
+        return found
 
     def _inside(self, domain: Domain) -> dict[int, Booleans]:
         """Which levels of each filtered attribute are counted."""
@@ -269,6 +314,21 @@ class Tabulation:
     def _exact(name: str, level: str, number: Written) -> Fraction:
         what = f"the weight '{number}' of '{level}' in the table '{name}'"
         return rational_or(InvalidWorkload, number, what=what, instead="give a number between -1 and 1")
+
+
+def _listed_ranges(table: str, attribute: Attribute, ranges: Sequence[tuple[str, str]]) -> Factor:
+    """Sums over some ranges of the levels of an attribute, each from its first to its last level."""
+    ends = [(attribute.position(first), attribute.position(last)) for first, last in ranges]
+    names = [first if first == last else f"{first} to {last}" for first, last in ranges]
+    backward = next((name for name, (first, last) in zip(names, ends, strict=True) if first > last), None)
+    if not ends or backward is not None or len(set(ends)) < len(ends):
+        what = f"the range {backward} of" if backward else "no range, or the same one twice, of"
+        raise InvalidWorkload(
+            f"the table '{table}' asks for {what} '{attribute.name}'",
+            why="a range goes from its first level to its last, and each is a number of its own",
+            instead='write each range once, as ["first level", "last level"] in the order of the levels',
+        )
+    return Groups.of_lists(attribute.size, [range(first, last + 1) for first, last in ends], names)
 
 
 def _factor(

@@ -8,6 +8,7 @@ from dualmandate.mechanism import Strategy
 from dualmandate.mechanism.strategy.exact import ExactStrategy, merged_counts, part_by_part
 from dualmandate.mechanism.strategy.integer_rows import Residuals
 from dualmandate.mechanism.strategy.marginal_rows import FoundMarginals
+from dualmandate.mechanism.strategy.nested_rows import IntegerNest
 from dualmandate.mechanism.strategy.partitions import GroupStack
 from dualmandate.mechanism.strategy.workload_blocks import component
 from dualmandate.population.arrays import Floats
@@ -34,7 +35,9 @@ def rows_over_cells(measured: Residuals | GroupStack) -> Floats:
 def written_out(strategy: Strategy) -> Floats:
     """A, column by column, over all cells of the domain."""
     parts = [each.part for each in strategy.measurements]
-    matrices = [rows_over_cells(each) for each in strategy.measurements if not isinstance(each, FoundMarginals)]
+    matrices = [
+        rows_over_cells(each) for each in strategy.measurements if not isinstance(each, FoundMarginals | IntegerNest)
+    ]
 
     def column(cell: Floats) -> Floats:
         steps = [

@@ -28,8 +28,8 @@ from dualmandate.mechanism import (
 from dualmandate.mechanism.combination import Combination, Term
 from dualmandate.mechanism.rows import NearlyNormal
 from dualmandate.mechanism.strategy.strategy import NoiseName
-from dualmandate.mechanism.strategy.workload_blocks import machine_memory
 from dualmandate.population import Attribute, Domain, Invariant, Neighbors, Protection
+from dualmandate.population.machine import machine_memory
 from dualmandate.workload import (
     Tabulation,
     Workload,
@@ -300,10 +300,10 @@ def test_what_the_machine_cannot_hold_is_refused_before_work_starts(monkeypatch:
     monkeypatch.setattr("dualmandate.mechanism.strategy.workload_blocks.machine_memory", lambda: 2**20)
     with pytest.raises(TooLarge, match="a strategy for 200 cells that queries tell apart, which takes") as refused:
         optimize_strategy(prefix(200), "gaussian")
-    assert "this machine can give it 0.8 MiB" in refused.value.why
+    assert "this machine can give it 839 kB" in refused.value.why
     assert refused.value.instead
     strategy = optimize_strategy(kron(identity(200), identity(200)))
-    with pytest.raises(TooLarge, match=r"an estimate of 4e\+04 cells, which takes some 3.66 MiB"):
+    with pytest.raises(TooLarge, match=r"an estimate of 4e\+04 cells, which takes some 3.84 MB"):
         strategy.exact.count(np.ones(40_000))
     monkeypatch.undo()
     assert machine_memory() > 2**28

@@ -21,9 +21,10 @@ from tests.publication.consistency.test_estimates import (
     queries,
 )
 
-from dualmandate.publication.consistency.crossing import CrossedEstimates, CrossingMeasurement, Strata, estimate_crossed
+from dualmandate.publication.consistency.crossing import CrossedEstimates, estimate_crossed
 from dualmandate.publication.consistency.estimates import Pair
 from dualmandate.publication.consistency.partitions import PartitionChain
+from dualmandate.publication.consistency.strata import CrossingMeasurement, Strata
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

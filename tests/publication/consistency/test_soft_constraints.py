@@ -8,9 +8,10 @@ import pytest
 from numpy.typing import NDArray
 from tests.publication.consistency.test_estimates import FREE, REGULAR, TREE, indices, measure
 
-from dualmandate.publication.consistency.crossing import CrossingMeasurement, estimate_crossed
+from dualmandate.publication.consistency.crossing import estimate_crossed
 from dualmandate.publication.consistency.estimates import Pair
 from dualmandate.publication.consistency.partitions import PartitionChain
+from dualmandate.publication.consistency.strata import CrossingMeasurement
 from dualmandate.publication.consistency.top_down_rounding import (
     CountConstraints,
     SoftConstraint,

@@ -198,7 +198,8 @@ def _classes(factors: Sequence[Factor], kept: Indices, possible: Booleans | None
     """Classes of exchangeable levels, numbered by their first levels."""
     marks = np.zeros(len(kept), dtype=np.int64)
     if possible is not None:
-        marks = np.unique(possible, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
+        known: dict[bytes, int] = {}
+        marks = np.array([known.setdefault(row.tobytes(), len(known)) for row in np.packbits(possible, axis=1)])
     telling = [factor for factor in factors if not isinstance(factor, Identity | Total)]
     if not telling:
         found: Numbers = marks

@@ -24,6 +24,7 @@ import numpy as np
 from dualmandate.errors import TooLarge
 from dualmandate.mechanism.strategy.arrays import NUMPY, Array, Arrays, arrays_of
 from dualmandate.mechanism.strategy.integer_rows import OptimalRows, Residuals
+from dualmandate.mechanism.strategy.nested_rows import IntegerNest
 from dualmandate.mechanism.strategy.partitions import GroupStack, stacked_marginals
 from dualmandate.mechanism.strategy.workload_blocks import (
     Sector,
@@ -302,7 +303,7 @@ def _from_pairs(gram: Floats, first: Indices, second: Indices, weights: Floats) 
 class GaussianOptimum:
     """A strategy for one part: its error and the least that any strategy can have, for sensitivity 1."""
 
-    measured: Residuals | GroupStack
+    measured: Residuals | GroupStack | IntegerNest
     error: float
     lower: float
 

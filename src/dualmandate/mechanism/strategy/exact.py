@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from dualmandate.errors import InvalidMechanism, InvalidWorkload, TooLarge
 from dualmandate.mechanism.strategy.integer_rows import IntegerRows
 from dualmandate.mechanism.strategy.marginal_rows import IntegerMarginals, Marginal, Places
+from dualmandate.mechanism.strategy.nested_rows import IntegerNest
 from dualmandate.mechanism.strategy.partitions import IntegerPartitions
 from dualmandate.mechanism.strategy.workload_blocks import Key, WorkloadBlock, require_memory, same_groups
 from dualmandate.population import Neighbors, Protection
@@ -32,7 +33,7 @@ from dualmandate.workload.sensitivity import Norm
 BYTES_A_CELL = 96.0  # of an estimate, with what is held on the way
 MOST_KINDS = 2**16  # different weights of rows of a product of parts
 
-ProductBlock: TypeAlias = IntegerRows | IntegerPartitions  # what is measured about one part of a product
+ProductBlock: TypeAlias = IntegerRows | IntegerPartitions | IntegerNest  # what is measured about one part of a product
 ExactBlock: TypeAlias = ProductBlock | IntegerMarginals  # marginals are all of a strategy
 
 

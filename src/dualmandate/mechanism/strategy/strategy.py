@@ -26,9 +26,11 @@ from dualmandate.mechanism.strategy.dual import (
     pair_optimum,
 )
 from dualmandate.mechanism.strategy.exact import ExactStrategy
-from dualmandate.mechanism.strategy.integer_rows import OptimalRows, Residuals
+from dualmandate.mechanism.strategy.integer_rows import IntegerRows, OptimalRows, Residuals
 from dualmandate.mechanism.strategy.marginal_rows import MARGINALS_FROM, FoundMarginals, least_variance
 from dualmandate.mechanism.strategy.marginals import best_marginals, best_wide_marginals
+from dualmandate.mechanism.strategy.nest_search import best_nest, known_bound
+from dualmandate.mechanism.strategy.nested_rows import IntegerNest, long_place
 from dualmandate.mechanism.strategy.p_identity import p_identity_measurement, search_p_identity
 from dualmandate.mechanism.strategy.partition_search import LARGEST_BASE, best_partitions, fits, groups_asked
 from dualmandate.mechanism.strategy.partitions import GroupStack
@@ -40,11 +42,11 @@ from dualmandate.mechanism.strategy.workload_blocks import (
     same_groups,
 )
 from dualmandate.population import Domain, Neighbors, Protection
-from dualmandate.population.arguments import checked_call, expected
+from dualmandate.population.arguments import checked_call, checked_class, expected
 from dualmandate.population.arrays import Floats
 from dualmandate.population.shown import cut_line
 from dualmandate.population.wording import percent
-from dualmandate.workload import Workload
+from dualmandate.workload import Identity, Total, Workload
 from dualmandate.workload.sensitivity import Norm
 
 NoiseName = Literal["laplace", "gaussian"]
@@ -55,6 +57,7 @@ FEW_CELLS = 256  # the same beside tables of counts, which are better for many
 MOST_JOINT_ATTRIBUTES = 10
 MOST_JOINT_GROUPS = 128  # of the finest tables, up to which parts are also optimized together
 TIE = 1e-9  # relative difference of errors below which the first of two strategies is taken, on every machine
+LONG_FROM = 1_024  # queries of an axis beyond LARGEST_DENSE_STRATEGY levels, from which on blocks of it are nested
 MISSED = 1e-7  # relative, of the queries, that rounding may leave unmeasured
 _ROUNDING = 1e-11  # of the largest singular value, below which a direction is not measured
 BOUND_TOLERANCE = 1e-2  # of the dual problem where it only gives a bound
@@ -67,6 +70,7 @@ _LAPLACE_BOUND = (
 )
 
 
+@checked_class
 @dataclass(frozen=True, eq=False)
 class Strategy:
     """What is measured for a workload (the paper's A), a product of one strategy a part, and its certificate.
@@ -83,7 +87,7 @@ class Strategy:
     found_error: float  # of the rows as they were found, for one record added or removed
     lower_bound: float
     bound: str  # which bound, and for which class of mechanisms
-    measurements: tuple[Residuals | GroupStack | FoundMarginals, ...]
+    measurements: tuple[Residuals | GroupStack | FoundMarginals | IntegerNest, ...]
 
     def __repr__(self) -> str:
         return cut_line(
@@ -192,7 +196,7 @@ def optimize_strategy(
     relative = {name: value / dearest for name, value in worth.items()}
     public = public_tables(workload.domain, protection)
     wide = _wide(workload, relative, protection)
-    measurements: tuple[Residuals | GroupStack | FoundMarginals, ...]
+    measurements: tuple[Residuals | GroupStack | FoundMarginals | IntegerNest, ...]
     if wide is not None:
         marginals, error, lower = _by_marginals(wide, noise, starts)
         measurements = (marginals,)
@@ -241,6 +245,18 @@ def _wide(workload: Workload, values: Mapping[str, Fraction], protection: Protec
     return part if part.is_symmetric else None
 
 
+def measures_marginals(workload: Workload, protection: Protection) -> bool:
+    """Whether the strategy for a workload would be marginals alone, of a domain that is not written out.
+
+    Seen without looking for it.
+    """
+    if protection.neighbors is not Neighbors.ADD_OR_REMOVE or workload.domain.structural_zeros:
+        return False
+    plain = all(isinstance(factor, Identity | Total) for table in workload.tables for factor in table.factors)
+    values = {table.name: Fraction(1) for table in workload.tables}
+    return workload.domain.size > MARGINALS_FROM and (plain or _wide(workload, values, protection) is not None)
+
+
 def _by_marginals(part: WorkloadBlock, noise: NoiseName, starts: int | None) -> tuple[FoundMarginals, float, float]:
     """Marginals alone, their error and its bound: for Gaussian noise the optimum, for pure ε the best weights found."""
     measured, lower = least_variance(part)
@@ -250,8 +266,40 @@ def _by_marginals(part: WorkloadBlock, noise: NoiseName, starts: int | None) -> 
     return FoundMarginals(part, weights, residual=False, words=words), error, lower
 
 
+def _is_long(part: WorkloadBlock) -> bool:
+    """Whether a part is one attribute with too many levels, in sums that overlap, for them to be told apart densely.
+
+    Other attributes may be there, where they are only summed over.
+    """
+    place = long_place(part)
+    levels = part.merged_shape[place]
+    if part.merged_size > levels or part.possible is not None or part.orbit_count <= LARGEST_DENSE_STRATEGY:
+        return False
+    if any(not isinstance(f, Total) for each in part.tables.values() for at, f in enumerate(each) if at != place):
+        return False
+    only_total = all(isinstance(factor, Total) for factors in part.public for factor in factors)
+    overlapping = any(int(factors[place].counts.max()) > 1 for factors in part.tables.values())
+    return only_total and overlapping and part.query_count > LONG_FROM
+
+
+def _nested(part: WorkloadBlock, norm: Norm) -> GaussianOptimum:
+    """Blocks of an axis of very many levels, those of one size measured alike; and what is known of the least error."""
+
+    def dense(workload: Workload) -> IntegerRows | None:
+        [alone] = parts_of(workload)
+        found = gaussian_optimum(alone) if norm == "l2" else _laplace(alone, None, NUMPY)
+        rows = found.measured.exact(norm)
+        return rows if isinstance(rows, IntegerRows) else None
+
+    nest, error = best_nest(part, norm, dense)
+    lower = known_bound(part)
+    return GaussianOptimum(nest, error, lower if part.public else min(lower, error))
+
+
 def _gaussian(part: WorkloadBlock, domain: Domain, protection: Protection, *, arrays: Arrays) -> GaussianOptimum:
     """The certified optimum; beside public totals by weights on pairs of cells, where these are few."""
+    if arrays is NUMPY and _is_long(part):
+        return _nested(part, "l2")
     if (ends := _ends_alone(part)) is not None:
         return _mixed(part.cell_by_cell(), ends, gaussian_optimum(ends, arrays=arrays))
     if not part.public or part.merged_size > LARGEST_BY_PAIRS:
@@ -314,7 +362,7 @@ def _jointly(
     """One strategy for all parts where that is better: for pure ε the product of the best is not the best product."""
     [part] = together
     kinds = {type(each.measured) for each in found}
-    if len(part.axes) > MOST_JOINT_ATTRIBUTES or Residuals in kinds:
+    if len(part.axes) > MOST_JOINT_ATTRIBUTES or kinds & {Residuals, IntegerNest}:
         return found
     if part.is_symmetric and part.possible is None:
         measured, error = best_marginals(part, starts)
@@ -338,6 +386,8 @@ def _laplace(part: WorkloadBlock, starts: int | None, arrays: Arrays) -> Gaussia
     # Sums of cells of one attribute without exchangeable levels are better chosen freely.
     is_free = len(part.axes) == 1 and part.orbit_count == part.merged_size <= largest
     by_tables = not is_free and fits(part)
+    if arrays is NUMPY and not by_tables and _is_long(part):
+        return _nested(part, "l1")
     if not by_tables and part.merged_size > largest:
         raise TooLarge(
             f"a strategy for laplace noise on {part.merged_size:,} cells that queries tell apart",

@@ -28,6 +28,7 @@ from dualmandate.mechanism.strategy.exact import ExactBlock, ExactStrategy
 from dualmandate.mechanism.strategy.integer_rounding import least_squares, right_inverse
 from dualmandate.mechanism.strategy.integer_rows import IntegerRows, IntegerSector, lengths
 from dualmandate.mechanism.strategy.marginal_rows import IntegerMarginals, residuals_of
+from dualmandate.mechanism.strategy.nested_rows import BlockRows, IntegerNest
 from dualmandate.mechanism.strategy.partitions import BITS, IntegerPartitions, Partition
 from dualmandate.mechanism.strategy.workload_blocks import Sector, WorkloadBlock, parts_of, public_tables
 from dualmandate.population import Protection
@@ -71,6 +72,11 @@ def _rows(part: ExactBlock) -> Iterator[bytes]:
             for coding in grouping:
                 yield from (_listed("groups", map(int, coding.groups)), _listed("fine", map(int, coding.fine)))
             yield _listed("weights", (weight.as_integer_ratio() for weight in weights.reshape(-1).tolist()))
+        return
+    if isinstance(part, IntegerNest):
+        for size in part.sizes:
+            yield _integers(size.numbers)
+            yield _listed("block", (weight.as_integer_ratio() for weight in size.weights))
         return
     assert isinstance(part, IntegerRows)
     for sector, rows in part.sectors.items():
@@ -160,6 +166,8 @@ def _part_document(part: ExactBlock) -> Document:
     if isinstance(part, IntegerPartitions):
         pairs = zip(part.groupings, part.weights, strict=True)
         return {**document, "tables": [_table_document(grouping, weights) for grouping, weights in pairs]}
+    if isinstance(part, IntegerNest):
+        return {**document, "blocks": [_block_document(size) for size in part.sizes]}
     assert isinstance(part, IntegerRows)
     return {**document, "sectors": [_sector_document(sector, rows) for sector, rows in part.sectors.items()]}
 
@@ -174,6 +182,8 @@ def _part_from(document: Mapping[str, Any], part: WorkloadBlock, norm: Norm) -> 
         tables = [_table_from(each) for each in document["tables"]]
         groupings, weights = (tuple(each) for each in zip(*tables, strict=True))
         return IntegerPartitions(part, groupings, weights, AS_WRITTEN)
+    if "blocks" in document:
+        return _nest_from(document["blocks"], part)
     sectors = dict(_sector_from(each, part, norm) for each in document["sectors"])
     return IntegerRows(part, AS_WRITTEN, sectors)
 
@@ -192,6 +202,19 @@ def _marginals_from(document: Mapping[str, Any], part: WorkloadBlock) -> Integer
     found = IntegerMarginals(part, sets, chosen, bool(document["differences"]), AS_WRITTEN)
     if not residuals_of(part).keys() <= found.sources.keys():
         raise ValueError  # some query would have no answer
+    return found
+
+
+def _block_document(size: BlockRows) -> Document:
+    return {"numbers": _packed(size.numbers), "weights": [str(weight) for weight in size.weights]}
+
+
+def _nest_from(document: list[Mapping[str, Any]], part: WorkloadBlock) -> IntegerNest:
+    sizes = [BlockRows(_unpacked(each["numbers"]), tuple(map(read_exact, each["weights"]))) for each in document]
+    found = IntegerNest(part, tuple(sizes), AS_WRITTEN)
+    bad = any(len(each.weights) != len(each.numbers) or min(each.weights) <= 0 for each in sizes)
+    if bad or not found.cells <= found.lengths[-1] <= 2 * LARGEST_DENSE or found.solved[0].total <= 0:
+        raise ValueError
     return found
 
 

@@ -11,7 +11,6 @@ AᵀA = Σ_S X_S ⊗ P_S. What is public, exact totals and the number of records
 from __future__ import annotations
 
 import math
-import os
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -27,6 +26,7 @@ from dualmandate.errors import InvalidMechanism, InvalidWorkload, TooLarge
 from dualmandate.mechanism.strategy.axes import Axis, axis_of, ends_of, with_zeros
 from dualmandate.population import Domain, Neighbors, Protection
 from dualmandate.population.arrays import Booleans, Floats, Indices, Integers
+from dualmandate.population.machine import machine_memory, size_words
 from dualmandate.population.protection import group_labels, steps
 from dualmandate.population.shown import one_line
 from dualmandate.workload import Factor, Groups, Total, Workload
@@ -34,7 +34,6 @@ from dualmandate.workload.factor import LARGEST_DENSE, Numbers, affordable
 from dualmandate.workload.levels import column_classes, row_ids
 
 SHARE = 0.8  # of the machine's memory that one piece of work may take
-UNKNOWN = 8 * 2**30  # bytes, where the system does not say what it has
 MOST_SECTORS = 2**16
 LARGEST_BOX = 2**24  # orbits that are told apart
 GRAM_COPIES = 6  # of a Gram matrix that the work on it holds
@@ -86,27 +85,15 @@ def outer(vectors: Sequence[NDArray[Any]]) -> NDArray[Any]:
     return np.asarray(reduce(np.multiply.outer, vectors)).reshape(-1)
 
 
-def machine_memory() -> int:
-    """Bytes of this machine's memory."""
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, OSError, ValueError):
-        return UNKNOWN
-
-
 def require_memory(needed: float, what: str, *, instead: str) -> None:
     """Refuse work that takes more bytes than this machine can give it."""
     available = SHARE * machine_memory()
     if needed > available:
         raise TooLarge(
-            f"{what}, which takes some {_size(needed)} of memory",
-            why=f"this machine can give it {_size(available)}",
+            f"{what}, which takes some {size_words(needed)} of memory",
+            why=f"this machine can give it {size_words(available)}",
             instead=instead,
         )
-
-
-def _size(count: float) -> str:
-    return f"{count / 2**30:,.3g} GiB" if count >= 2**30 else f"{count / 2**20:,.3g} MiB"
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,12 +8,8 @@ the tree alone, and only down to the level that is counted across; where groupin
 cells, but over the groups of one crossing table at a time. Whatever λ is linear in z − K·x̂ keeps estimates unbiased:
 how far the gradients went is a matter of precision, 10⁻¹² here, and of nothing else.
 
-Standard errors are exact where groupings of cells are orthogonal [Bai08]: parts of one size each, any two groupings
-sharing their parts evenly within what holds both, as the tables of a product of attributes do. They take the cells
-apart into *strata* G with projections Q_G, and every measured table F weighs in the strata of the groupings that it
-refines, n_F/σ² each, n_F the cells of a part. So the covariance of a node's cells is Σ t_G·Q_G, for any variances at
-any level, and t_G rises and comes down the tree by itself. The variance of a part of F is n_F²/n·Σ t_G·rank Q_G over
-those strata, n the number of cells. Elsewhere standard errors are upper bounds: of a table of the nest that of the nest
+Where groupings of cells are orthogonal, standard errors are exact, and estimates of tables none of which counts single
+cells have a closed form (`strata`). Elsewhere standard errors are upper bounds: of a table of the nest that of the nest
 alone, of a crossing table that of its own number and the nest's put together.
 """
 
@@ -22,77 +18,28 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import combinations
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.population.arrays import Booleans, Floats, Integers
+from dualmandate.population.arrays import Floats, Integers
 from dualmandate.publication.consistency.estimates import (
     Innovations,
-    Levels,
     MeasuredTables,
     Pair,
     TreeEstimates,
     Weights,
-    child_shares,
     combined,
-    count_across,
     estimate,
-    final_variances,
     node_innovations,
     pass_down,
     pass_up,
     spread_across,
     upward_variances,
 )
-from dualmandate.publication.consistency.partitions import PartitionChain, Tree, lies_within, renumbered
-
-NUMBERS_AT_ONCE = 2**20  # At most this many estimates are computed at once.
-
-
-@dataclass(frozen=True, eq=False)
-class CrossingMeasurement:
-    """A measured table of areas × groups of cells; each node of a level is in one area or none, cells likewise."""
-
-    level: int  # of the tree
-    areas: Integers = field(repr=False)  # the table's row of each node of the level, −1 for none; shape (nodes,)
-    groups: Integers = field(repr=False)  # the table's row of each cell of the chain, −1 for none; shape (cells,)
-    shape: tuple[int, int]  # areas and groups of the table
-    variance: float
-
-    @cached_property
-    def in_place(self) -> bool:
-        """Whether areas are the nodes themselves."""
-        return bool(np.array_equal(self.areas, np.arange(self.shape[0])))
-
-    def step(self, chain: PartitionChain) -> int:
-        """The first grouping of the chain whose groups it counts as wholes."""
-        labels, step = self.groups, chain.last
-        while step > 0:
-            firsts = labels[chain.starts[step - 1][:-1]]
-            if np.any(labels != firsts[chain.parents[step - 1]]):
-                break
-            labels, step = firsts, step - 1
-        return step
-
-    def labels(self, chain: PartitionChain, step: int) -> Integers:
-        """The table's row of each group of a grouping that it counts as wholes."""
-        labels = self.groups
-        for starts in reversed(chain.starts[step:]):
-            labels = labels[starts[:-1]]
-        return labels
-
-    def of(self, estimates: TreeEstimates) -> Floats:
-        """The table of some estimates; shape (areas, groups)."""
-        found = np.zeros(self.shape)
-        together = max(NUMBERS_AT_ONCE // self.groups.size, 1)
-        for start in range(0, self.areas.size, together):
-            nodes = range(start, min(start + together, self.areas.size))
-            cells = estimates.tables(self.level, nodes)[-1]
-            count_across(cells, self.areas[nodes.start : nodes.stop], self.groups, found)
-        return found
+from dualmandate.publication.consistency.partitions import PartitionChain, Tree
+from dualmandate.publication.consistency.strata import CrossingMeasurement, Strata, StratumEstimates
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,150 +59,6 @@ class ShiftedMeasurements:
         for areas, groups, numbers in self.shifts:
             spread_across(numbers, areas[rows], groups, self.factor, found)
         return found
-
-
-MOST_STRATA = 64  # At most this many groupings are closed under what holds two of them.
-
-
-@dataclass(frozen=True, eq=False)
-class Strata:
-    """Variances of the strata of each node, and the groupings that they belong to."""
-
-    groupings: tuple[Integers, ...] = field(repr=False)  # of the cells that can occur, closed under what holds both
-    possible: Booleans = field(repr=False)  # which cells can occur
-    ranks: tuple[int, ...]
-    variances: tuple[Floats, ...] = field(repr=False)  # t of [l], shape (nodes, strata)
-    upward: tuple[Floats, ...] = field(repr=False)  # the same from what is at and below each node
-
-    @classmethod
-    def of(
-        cls,
-        tree: Tree,
-        chain: PartitionChain,
-        variances: Mapping[Pair, float],
-        crossings: Sequence[CrossingMeasurement],
-        *,
-        alone: bool = False,
-    ) -> Strata | None:
-        """The strata of a nest with crossing tables; None where they are not orthogonal.
-
-        `alone` gives the variances of the nest without the numbers of the crossing tables.
-        """
-        possible = chain.possible[-1]
-        asked = [renumbered(chain.ancestors(k)[possible]) for k in range(chain.last + 1)]
-        asked += [renumbered(crossing.groups[possible]) for crossing in crossings]
-        whole = all(crossing.in_place and np.all(crossing.groups[possible] >= 0) for crossing in crossings)
-        groupings = _closed(asked) if whole else None
-        if groupings is None:
-            return None
-        ranks = _ranks(groupings)
-        measured = [(level, asked[k], variance) for (level, k), variance in variances.items()]
-        pairs = zip(crossings, asked[chain.last + 1 :], strict=True)
-        own = [(each.level, labels, each.variance) for each, labels in pairs]
-        precision = np.zeros((tree.last + 1, len(groupings)))
-        for level, labels, variance in measured if alone else (*measured, *own):
-            weight = np.inf if variance == 0 else labels.size / (int(labels.max()) + 1) / variance
-            precision[level] += [weight if lies_within(labels, each) else 0.0 for each in groupings]
-        with np.errstate(divide="ignore"):
-            weights = Weights(chain, (), (), (), (1 / precision,))
-        upward: Levels = upward_variances(tree, weights)[0]
-        found = final_variances(tree, upward, upward[0])
-        each_level = tuple(each[0] for each in found), tuple(each[0] for each in upward)
-        return cls(tuple(groupings), possible, tuple(ranks), *each_level)
-
-    def standard_errors(self, level: int, labels: Integers, nodes: range | None = None) -> Floats:
-        """Standard errors of a grouping's parts, given its part of each cell; shape (nodes, parts)."""
-        rows = self.variances[level] if nodes is None else self.variances[level][nodes.start : nodes.stop]
-        own = labels[self.possible]
-        part = np.bincount(own, minlength=int(labels.max()) + 1)
-        named = renumbered(own)
-        coarser = [i for i, each in enumerate(self.groupings) if self.ranks[i] and lies_within(named, each)]
-        of_one = rows[:, coarser] @ np.array([self.ranks[i] for i in coarser], dtype=np.float64) / own.size
-        return np.sqrt(of_one)[:, None] * part
-
-    def projections(self, labels: Integers, parts: int) -> tuple[tuple[int, Floats], ...]:
-        """The strata of a grouping, and the projection of numbers of its parts on each; shape (parts, parts).
-
-        Q of a stratum is P of its grouping less Q of all coarser ones; P of a coarser grouping averages the parts.
-        """
-        own = renumbered(labels[self.possible])
-        used = labels[self.possible][np.unique(own, return_index=True)[1]]  # the part that each of these is
-        firsts = np.unique(own, return_index=True)[1]
-        coarser = [i for i, each in enumerate(self.groupings) if lies_within(own, each)]
-        coarser.sort(key=lambda i: int(self.groupings[i].max()))
-        found = dict[int, Floats]()
-        for i in coarser:
-            alike = self.groupings[i][firsts]
-            small = (alike[:, None] == alike[None, :]) / np.bincount(alike)[alike][:, None]
-            above = [found[j] for j in found if lies_within(self.groupings[i], self.groupings[j])]
-            found[i] = small - sum(above, np.zeros_like(small))
-        wide = {i: np.zeros((parts, parts)) for i in found if self.ranks[i]}
-        for i, each in wide.items():
-            each[np.ix_(used, used)] = found[i]
-        return tuple(wide.items())
-
-    def covariance(self, tree: Tree, stratum: int, scores: Sequence[tuple[int, Floats]], level: int) -> Floats:
-        """What scores XᵀΣ⁻¹y of the nodes of some levels say of those of one, in one stratum; shape (nodes, parts)."""
-        cut = max(level, *(own for own, _ in scores))
-        upward: list[Floats] = []  # estimates from what is at and below each node, from the cut up to the root
-        for here in range(cut, -1, -1):
-            score = np.zeros((tree.sizes[here], scores[0][1].shape[1]))
-            for own, each in scores:
-                score += each if own == here else 0.0
-            if upward:
-                starts = tree.starts[here][:-1]
-                below = np.add.reduceat(self.upward[here + 1][:, stratum], starts)[:, None]
-                sums = np.add.reduceat(upward[0], starts, axis=0)
-                score = score + np.divide(sums, below, out=np.zeros_like(sums), where=below > 0)
-            upward.insert(0, self.upward[here][:, stratum, None] * score)
-        final = upward[0]
-        for here in range(1, level + 1):
-            parents = tree.parents[here - 1]
-            gaps = final - np.add.reduceat(upward[here], tree.starts[here - 1][:-1], axis=0)
-            shares = child_shares(tree, self.upward[here][:, stratum, None], here)
-            final = upward[here] + shares * gaps[parents]
-        return np.asarray(final)
-
-
-def _closed(asked: Sequence[Integers]) -> list[Integers] | None:
-    """The groupings and all that hold two of them; None where parts differ in size or groupings are not orthogonal."""
-    found = list({each.tobytes(): each for each in asked}.values())
-    if any(np.ptp(np.bincount(each)) for each in found):
-        return None
-    pairs = list(combinations(range(len(found)), 2))
-    while pairs:
-        one, other = (found[place] for place in pairs.pop())
-        both = _holding(one, other)
-        shared = np.unique(one * (int(other.max()) + 1) + other, return_counts=True)[1]
-        sizes = [each.size // (int(each.max()) + 1) for each in (one, other, both)]
-        if np.ptp(np.bincount(both)) or np.any(shared * sizes[2] != sizes[0] * sizes[1]):
-            return None
-        if not any(np.array_equal(both, each) for each in found):
-            pairs += [(place, len(found)) for place in range(len(found))]
-            found.append(both)
-            if len(found) > MOST_STRATA:
-                return None
-    return found
-
-
-def _holding(one: Integers, other: Integers) -> Integers:
-    """The finest grouping whose parts hold those of both."""
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
-    sizes = int(one.max()) + 1, int(other.max()) + 1
-    joined = coo_array((np.ones(one.size), (one, other + sizes[0])), shape=(sum(sizes), sum(sizes)))
-    return renumbered(connected_components(joined, directed=False)[1][one].astype(np.int64))
-
-
-def _ranks(groupings: Sequence[Integers]) -> list[int]:
-    """Of the stratum of each grouping: its parts less the ranks of all coarser ones."""
-    parts = [int(each.max()) + 1 for each in groupings]
-    ranks = [0] * len(parts)
-    for i in np.argsort(parts, kind="stable"):
-        below = [j for j in range(len(parts)) if j != i and lies_within(groupings[i], groupings[j])]
-        ranks[i] = parts[i] - sum(ranks[j] for j in below)
-    return ranks
 
 
 PRECISION = 1e-12  # λ is found to this precision, relative.
@@ -307,6 +110,13 @@ def estimate_crossed(
         return CrossedEstimates(alone, alone, (), ())
     levels = {crossing.level for crossing in crossings if not _usable(tree, chain, variances, crossing)}
     unknown = FAINT * max(*variances.values(), *(crossing.variance for crossing in crossings))
+    strata = Strata.of(tree, chain, variances, crossings) if levels else None
+    if strata is not None:
+        numbers = [(level, chain.ancestors(k), measured[level, k], each) for (level, k), each in variances.items()]
+        numbers += [(each.level, each.groups, values, each.variance) for each, values in crossed]
+        own = StratumEstimates.of(tree, strata, numbers)
+        tables = tuple(own.numbers(each.level, each.groups, each.shape[1]) for each in crossings)
+        return CrossedEstimates(own.over_chain(alone.upward.weights, unknown), alone, crossings, tables)
     all_variances = dict(variances) | {(level, chain.last): unknown for level in levels}
     for _ in range(ROUNDS if levels else 1):
         known = dict(measured) | {(level, chain.last): found.tables(level)[-1] for level in levels}

@@ -350,7 +350,7 @@ class TreeEstimates:
         """
         rows = range(self.tree.sizes[level]) if nodes is None else nodes
         last = self.chain.last if finest is None else finest
-        tables = self._innovations(level, rows)[: last + 1]
+        tables = self._innovations(level, rows, last)
         for k in range(1, last + 1):
             put_back(tables[k], self.chain.parents[k - 1], self.upward.weights.shares[k], tables[k - 1])
         return tables
@@ -376,11 +376,11 @@ class TreeEstimates:
         noisy = ([bool(np.any(each)) for each in found] + [True] for found in self.upward.variances)
         return tuple(each.index(True) for each in noisy)
 
-    def _innovations(self, level: int, nodes: range) -> tuple[Floats, ...]:
+    def _innovations(self, level: int, nodes: range, last: int) -> tuple[Floats, ...]:
         if level < len(self.values):
-            return tuple(each[nodes.start : nodes.stop].copy() for each in self.values[level])
+            return tuple(each[nodes.start : nodes.stop].copy() for each in self.values[level][: last + 1])
         parents = self.tree.parents[level - 1][nodes.start : nodes.stop]
-        return _settled(self.upward, self.values[level - 1], level=level, nodes=nodes, parents=parents)
+        return _settled(self.upward, self.values[level - 1], level=level, nodes=nodes, parents=parents)[: last + 1]
 
 
 def estimate(
@@ -575,3 +575,12 @@ def spread_across(numbers: Any, areas: Any, groups: Any, factor: Any, onto: Any)
             for cell in range(groups.size):
                 if groups[cell] >= 0:
                     onto[node, cell] += factor * numbers[areas[node], groups[cell]]
+
+
+@numba.njit(cache=True, nogil=True)
+def take_across(numbers: Any, groups: Any, factor: Any, onto: Any) -> None:
+    """Add to each node's cells the number of the group that counts them, times a factor."""
+    for node in range(onto.shape[0]):
+        for cell in range(groups.size):
+            if groups[cell] >= 0:
+                onto[node, cell] += factor * numbers[node, groups[cell]]

@@ -167,8 +167,24 @@ def _refuse_unless_nested(parents: Sequence[Integers], what: str) -> None:
 
 def renumbered(labels: Integers) -> Integers:
     """The same parts, numbered from 0 in the order of their first members."""
-    _, firsts, members = np.unique(labels, return_index=True, return_inverse=True)
-    return np.argsort(np.argsort(firsts))[members.reshape(-1)]
+    firsts, members = first_and_members(labels)
+    return np.argsort(np.argsort(firsts))[members]
+
+
+def first_and_members(labels: Integers) -> tuple[Integers, Integers]:
+    """Where each label stands first, in the order of the labels, and which of them each place has.
+
+    Labels are numbers of groups, few beside their places, so that nothing need be sorted.
+    """
+    low, size = int(labels.min()), labels.size
+    span = int(labels.max()) - low + 1
+    if span > 4 * size:
+        _, firsts, members = np.unique(labels, return_index=True, return_inverse=True)
+        return firsts, members.reshape(-1)
+    codes, firsts = labels - low, np.full(span, size, dtype=np.int64)
+    firsts[codes[::-1]] = np.arange(size - 1, -1, -1)  # of equal labels the last that is written, the first, stays
+    there = firsts < size
+    return firsts[there], (np.cumsum(there) - 1)[codes]
 
 
 def lies_within(fine: Integers, coarse: Integers) -> bool:
@@ -223,7 +239,7 @@ class NestedPartitions:
 
     @property
     def _firsts(self) -> Integers:
-        return np.unique(self.finest, return_index=True)[1]
+        return first_and_members(self.finest)[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -254,10 +270,11 @@ def heaviest_chain(
     # Groups keep the numbers that their tables give them, so that large tables are read as they stand.
     finest, above = (chosen[-1].labels if chosen else np.zeros_like(partitions[0])), proper[:-1]
     if not all(lies_within(finest, each) for each in partitions):
-        together = np.stack([finest, *(renumbered(each) for each in partitions)])
-        finest = np.unique(together, axis=1, return_inverse=True)[1].reshape(-1).astype(np.int64)
+        for given in partitions:  # the order of their groups is that of the first, then of the second, and so on
+            further = renumbered(given)
+            finest = first_and_members(finest * (int(further.max()) + 1) + further)[1]
         above = proper
-    firsts = np.unique(finest, return_index=True)[1]
+    firsts = first_and_members(finest)[0]
     steps = [OUTSIDE] * len(partitions)
     for each in chosen:
         for i in each.members:
@@ -273,7 +290,7 @@ def _distinct(partitions: Sequence[Integers]) -> list[_Distinct]:
     found = list[_Distinct]()
     for each in members.values():
         labels = next((partitions[i] for i in each if partitions[i].min() >= 0), partitions[each[0]])
-        found.append(_Distinct(labels, len(np.unique(labels)), tuple(each)))
+        found.append(_Distinct(labels, len(first_and_members(labels)[0]), tuple(each)))
     return found
 
 

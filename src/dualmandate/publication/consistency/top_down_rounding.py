@@ -33,9 +33,9 @@ from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidRequest, NoConsistentTables
 from dualmandate.population.arrays import Floats, Integers
-from dualmandate.publication.consistency.crossing import CrossingMeasurement
 from dualmandate.publication.consistency.estimates import TreeEstimates, count_across
 from dualmandate.publication.consistency.partitions import PartitionChain, Tree
+from dualmandate.publication.consistency.strata import CrossingMeasurement
 from dualmandate.publication.consistency.transport import (
     NO_LIMITS,
     SECONDS,

@@ -49,7 +49,9 @@ REACH = 10.0  # The frontier is shown from a tenth of the chosen loss to ten tim
 
 LossMeasure = Literal["squared", "absolute", "relative", "tail", "worst-case"]
 StrategyName = Literal["optimized", "workload", "identity"]
-BoundBy = Literal["preferences", "largest epsilon", "largest rho", "fitness for use", "ledger", "participation"]
+BoundBy = Literal[
+    "preferences", "largest epsilon", "largest rho", "fitness for use", "ledger", "participation", "simulation"
+]
 
 
 class HorizonPart(DocumentModel):
@@ -175,6 +177,9 @@ class PlannedTablePart(DocumentModel):
 
     name: Text = Field(description="As in the program file.")
     by: tuple[Text, ...] = Field(description="The attributes that it is broken down by.")
+    sums: dict[str, Literal["prefix", "ranges"] | tuple[tuple[Text, ...], ...]] = Field(
+        description="How levels are added up in their order, by attribute: up to each level, or over ranges of levels."
+    )
     where: dict[str, tuple[Text, ...]] = Field(description="The levels that are counted, by attribute.")
     unit: Text = Field(description="Of its numbers.")
     clipped: Text | None = Field(None, description="What its numbers are where amounts or records are clipped.")
@@ -503,10 +508,17 @@ class SamplePart(DocumentModel):
 
 
 class LocalPart(DocumentModel):
-    """Randomized response on the same tables: a study, not drawn here."""
+    """The better local technology on the same tables: a study, not drawn here."""
 
+    technology: Text = Field(description="Randomized response, or unary encoding where it would do better.")
+    other: Text | None = Field(description="Which of the two would do worse; null for two cells.")
     epsilon: AnyLoss | None = Field(description="What it would choose; null where it cannot.")
-    truth_probability: Number | None = Field(description="How often the true answer is then reported for sure.")
+    truth_probability: Number | None = Field(
+        description="Of randomized response: how often the true answer is then reported for sure."
+    )
+    other_bit_probability: Number | None = Field(
+        description="Of unary encoding: how often the bit of a level that is not one's own is then reported as 1."
+    )
     root_mean_squared_error: Number | None = Field(description="In the tables' unit; null where they differ in it.")
     welfare: Money | None
     forgone: Money | None = Field(description="Money: the plan's welfare less this.")
@@ -792,6 +804,14 @@ class SocialChoicePart(DocumentModel):
     gains_at_each_loss: tuple[GainsPart, ...]
 
 
+class PublishingPart(DocumentModel):
+    """What publishing takes on the machine that planned, estimated; printed by `plan --json`, never saved."""
+
+    seconds: Positive = Field(description="Of a processor.")
+    memory: Positive = Field(description="Bytes, the most that is held at once.")
+    disk: Positive = Field(description="Bytes of the release.")
+
+
 class PlanVersionsPart(DocumentModel):
     """What wrote the plan."""
 
@@ -844,6 +864,7 @@ class PlanDocument(DocumentModel):
     remaining: IfAny[Exact] = Field(
         None, description="What the account had left, in the program's currency, if counted."
     )
+    publishing: IfAny[PublishingPart] = None
     pages: IfAny[dict[str, Digest]] = Field(None, description="SHA-256 of each file of the dossier beside it.")
     exact: dict[str, Any] = Field(description="What the digest covers: exact things alone.")
     shown: IfAny[Digest] = Field(None, description="SHA-256 over all the rest: a plan that was changed is refused.")
@@ -914,6 +935,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
         wealth=[_wealth(row) for row in known.wealth] or None,
         uncertainty=None if plan.uncertainty is None else _uncertainty(plan.uncertainty),
         social_choice=None if plan.social_choice is None else _social_choice(plan.social_choice),
+        publishing=None,  # another machine has other rates: the command adds what this one would take
         versions=PlanVersionsPart(program=SCHEMA_VERSION, plan=PLAN_VERSION, dualmandate=version("dualmandate")),
     )
     return with_pages(document.as_json(), {})
@@ -988,7 +1010,8 @@ def _tables(plan: Plan) -> Iterator[PlannedTablePart]:
     clipped = plan.program.clipped
     for table in plan.tables:
         stated = asked[table.table]
-        yield PlannedTablePart.made_of(table, stated, loss_measure=stated.loss, clipped=clipped.get(table.table))
+        own = {"loss_measure": stated.loss, "clipped": clipped.get(table.table), "by": stated.names}
+        yield PlannedTablePart.made_of(table, stated, **own)
 
 
 def _technologies(plan: Plan) -> Iterator[TechnologyPart]:
@@ -1015,6 +1038,8 @@ def _strategies(plan: Plan) -> Iterator[StrategyPart]:
             rows=found.exact.rows,
             weights=found.exact.steps,
             digest=strategy_digest(found.exact),
+            # Of the whole-number rows: publishing checks the written strategy by it.
+            error_coefficient=found.exact.error_coefficient(found.protection),
         )
 
 

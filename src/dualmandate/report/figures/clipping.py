@@ -41,6 +41,8 @@ def clipping(curve: BoundCurve, currency: str) -> Figure:
         roomy, height = width >= ROOMY, 320 if width >= ROOMY else 260
         found = [row[key] for row in rows for key, _, _ in drawn if row[key]]
         low, high = max(min(found), max(found) / SMALLEST) / 1.3, max(found) * 1.3
+        head = 24 / height  # above all curves, for the words at the bound in use
+        high *= (high / low) ** (head / (1 - head))
         first, last, room = rows[0]["bound"], rows[-1]["bound"], 0.09 if roomy else 0.2  # for the words at the ends
         edges = (first, last * (last / first) ** room if log else last + room * (last - first))
         plane = Plane(

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from dualmandate.errors import UnknownName
-from dualmandate.population.arguments import checked_call
+from dualmandate.population.arguments import checked_class
 from dualmandate.population.currency import CURRENCIES
 from dualmandate.population.shown import one_line
 from dualmandate.report.theme import (
@@ -83,6 +83,7 @@ AXIS_LABELS = {
 }
 
 
+@checked_class
 @dataclass(frozen=True)
 class Figure:
     """A picture that is drawn when asked: what it shows, how to read it, and the table behind it."""
@@ -111,7 +112,6 @@ class Figure:
             document |= {"width": width, "autosize": {"type": "fit-x", "contains": "padding"}}
         return document
 
-    @checked_call
     def draw(self, width: int = WIDE) -> Chart:
         """The picture as an Altair chart, for a notebook."""
         import altair as alt
@@ -122,12 +122,10 @@ class Figure:
         chart: Chart = kind.from_dict(document, validate=False)
         return chart
 
-    @checked_call
     def svg(self, width: int = WIDE, scheme: Scheme = "light") -> str:
         """The picture as a drawing of its own, in light or dark colors."""
         return recolor(_drawn(self.specification(width), "part"), PALETTES[scheme])
 
-    @checked_call
     def png(self, width: int = WIDE, scheme: Scheme = "light") -> bytes:
         """The picture in pixels, in light or dark colors."""
         return svg_to_png(self.svg(width, scheme))
@@ -170,7 +168,6 @@ class Figure:
             specification=json.dumps(document, ensure_ascii=False, allow_nan=False).replace("</", "<\\/"),
         )
 
-    @checked_call
     def save(self, path: Path | str, scheme: Scheme = "light") -> Path:
         """Write the picture; the ending of the path says how: `.png`, `.svg` or `.html`."""
         path = Path(path)

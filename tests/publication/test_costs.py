@@ -1,0 +1,172 @@
+"""What publishing takes is said beforehand; what cannot be carried out is refused before it is approved or spent."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from fractions import Fraction
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+import dualmandate
+from dualmandate import load
+from dualmandate.errors import TooLarge
+from dualmandate.ledger import Account, Approval, Ledger, make_key, open_ledger
+from dualmandate.planning import technology
+from dualmandate.planning.plan import Plan
+from dualmandate.planning.release_spec import check_saved, release_spec_of_plan
+from dualmandate.population import PrivacyLoss, machine
+from dualmandate.publication import costs
+
+PROGRAM = """\
+[program]
+schema = 1
+name = "towns"
+
+[population]
+account = "people"
+unit = "person"
+neighbors = "NEIGHBORS"
+dropping_is_public = true
+population_size = { value = 2_000, unit = "person", source = "made up" }
+source = "data.csv"
+
+[population.attributes]
+ATTRIBUTES
+
+TABLES
+[mechanism]
+noise = "gaussian"
+MECHANISM
+
+[preferences]
+information_utility = "linear"
+mean_disclosure_cost = { value = 2, unit = "USD per person per rho", source = "made up" }
+"""
+
+
+def written(
+    folder: Path,
+    *,
+    sizes: tuple[int, ...] = (3, 2, 4),
+    tables: tuple[tuple[int, ...], ...] = ((0, 1), (1, 2), (0, 2)),
+    neighbors: str = "add-or-remove",
+    mechanism: str = "",
+    every: bool = False,
+) -> Path:
+    names = [f"a{number}" for number in range(len(sizes))]
+    attributes = "\n".join(
+        f"{name} = {json.dumps([str(level) for level in range(size)])}" for name, size in zip(names, sizes, strict=True)
+    )
+    asked = [f"by = {json.dumps([names[place] for place in each])}" for each in tables] if not every else ["every = 2"]
+    worth = '{ value = 1, unit = "USD per person^2", source = "made up" }'
+    text = PROGRAM.replace("NEIGHBORS", neighbors).replace("ATTRIBUTES", attributes).replace("MECHANISM", mechanism)
+    text = text.replace(
+        "TABLES",
+        "".join(f'[[workload]]\nname = "t{n}"\n{by}\nvalue_of_accuracy = {worth}\n\n' for n, by in enumerate(asked)),
+    )
+    (folder / "program.toml").write_text(text, encoding="utf-8")
+    (folder / "data.csv").write_text(
+        "\n".join([",".join(names), *[",".join("0" for _ in names)] * 9]), encoding="utf-8"
+    )
+    return folder / "program.toml"
+
+
+def ledger_of(folder: Path, plan: Plan) -> Ledger:
+    ledger = open_ledger(folder / "state" / "ledger.sqlite", make_key(folder / "state" / "key"), create=True)
+    ledger.open_account(Account("people", "person", PrivacyLoss.concentrated(10**9)), by="Ann")
+    ledger.approve(Approval("people", plan.digest, plan.charge, "person", by="Ben"))
+    return ledger
+
+
+def test_what_no_machine_has_the_memory_for_is_refused_by_plan_and_by_publish_before_it_spends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = load(written(tmp_path)).plan()
+    ledger, source = ledger_of(tmp_path, plan), plan.program.source
+    assert source is not None
+    assert plan.publishing is not None
+    monkeypatch.setattr(costs, "machine_memory", lambda: int(plan.publishing.memory / 2))
+    with pytest.raises(TooLarge, match="publishing takes some 430 MB of memory") as refused:
+        load(tmp_path / "program.toml").plan()
+    assert "on a cluster" in refused.value.instead
+    assert "fewer or smaller tables" in refused.value.instead
+    with pytest.raises(TooLarge, match="of memory"):
+        dualmandate.publish(plan, source, ledger, out=tmp_path / "out", by="Eve", unchecked=True)
+    assert ledger.spent("people") == Fraction(0)
+    assert ledger.releases("people") == ()
+    monkeypatch.undo()
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: type("usage", (), {"free": 10_000})())
+    with pytest.raises(TooLarge, match="of disk") as refused:
+        dualmandate.publish(plan, source, ledger, out=tmp_path / "out", by="Eve", unchecked=True)
+    assert "--out" in refused.value.instead
+    assert ledger.spent("people") == Fraction(0)
+    monkeypatch.undo()
+    dualmandate.publish(plan, source, ledger, out=tmp_path / "out", by="Eve", unchecked=True)
+    assert ledger.spent("people") > 0
+
+
+def test_a_plan_that_can_be_carried_out_is_preferred(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tables: tuple[tuple[int, ...], ...] = ((0, 1, 2), (0, 1), (1, 2), (0,), (1,), (2,), ())
+    program = written(tmp_path, sizes=(6, 5, 4), tables=tables, mechanism='measured = "together"')
+    assert load(program).plan().technology.strategy == "optimized"
+    monkeypatch.setattr(costs, "RECONSTRUCTED_CELL", 1e12)
+    plan = load(program).plan()
+    assert plan.technology.strategy == "workload"
+    assert any("of memory" in row.why for row in plan.comparisons if row.choice is None and row.why is not None)
+
+
+def test_a_strategy_that_no_release_could_have_is_refused_before_it_is_looked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def never(*_: object, **__: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(technology, "optimize_strategy", never)
+    monkeypatch.setattr("dualmandate.workload.workload.sensitivity_of", never)
+    sizes = (10,) * 30
+    program = written(tmp_path, sizes=sizes, neighbors="replace-one", mechanism='strategy = "optimized"', every=True)
+    with pytest.raises(TooLarge, match="a strategy over the 1e\\+30 cells of a domain") as refused:
+        load(program).plan()
+    assert 'strategy = "workload"' in refused.value.instead
+
+
+def test_marginals_on_a_cluster_are_refused_when_they_are_planned(tmp_path: Path) -> None:
+    program = written(tmp_path, sizes=(10,) * 22, tables=((0, 1), (1, 2)), mechanism='[publication]\nengine = "spark"')
+    with pytest.raises(TooLarge, match="on a cluster"):
+        load(program).plan()
+
+
+def test_a_plan_that_would_not_be_read_back_is_not_saved(monkeypatch: pytest.MonkeyPatch) -> None:
+    check_saved({"plan.json": "{}", "strategies/all.json": b"{}"})
+    monkeypatch.setattr("dualmandate.planning.release_spec.LARGEST_STRATEGY", 1)
+    with pytest.raises(TooLarge, match=r"'strategies/all\.json' would have"):
+        check_saved({"plan.json": "{}", "strategies/all.json": b"{}"})
+
+
+def test_more_is_asked_for_and_more_is_estimated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seconds, memory and disk grow with cells, numbers and rows; the order and the plan say the same."""
+    monkeypatch.setattr("dualmandate.publication.post_processing.MOST_SIMULATED", 0)
+    found = []
+    for sizes in ((3, 2, 4), (30, 20, 40), (60, 50, 40)):
+        plan = load(written(tmp_path, sizes=sizes, mechanism='strategy = "workload"')).plan()
+        cost, order = plan.publishing, costs.publication_cost(release_spec_of_plan(plan))
+        assert cost is not None
+        assert (cost.memory, cost.disk) == (order.memory, order.disk)
+        found.append(cost)
+    for less, more in pairwise(found):
+        assert less.seconds < more.seconds
+        assert less.memory < more.memory
+        assert less.disk < more.disk
+
+
+def test_memory_is_what_a_container_may_take(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "GROUPS", tmp_path)
+    (tmp_path / "memory.max").write_text("max\n", encoding="ascii")
+    free = machine.machine_memory()
+    (tmp_path / "memory.max").write_text("123456789\n", encoding="ascii")
+    assert machine.machine_memory() == 123_456_789 < free
+    assert machine.size_words(123_456_789) == "123 MB"
+    assert machine.size_words(1.5e9) == "1.5 GB"
