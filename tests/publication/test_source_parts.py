@@ -86,7 +86,8 @@ def test_row_groups_are_in_one_part_each(tmp_path: Path) -> None:
     assert [in_parts(source, most) for most in (3, 50)] == [(3, whole[1]), (7, whole[1])]
 
 
-def test_a_table_is_read_in_one_state_whatever_is_written_meanwhile(postgres_url: str, tmp_path: Path) -> None:
+@pytest.mark.postgres
+def test_a_table_is_read_in_one_state_whatever_is_written_meanwhile(postgres_url: str) -> None:
     engine = create_engine(postgres_url.replace("postgresql:", "postgresql+psycopg:"))
     with engine.begin() as database:
         database.execute(text('CREATE TABLE "Odd" (word text, sex text, id bigint)'))

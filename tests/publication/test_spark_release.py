@@ -203,13 +203,14 @@ def by_workers(spark: SparkSession, source: Source, spec: TabulationSpec, key: b
         return gathered_cells(counted_cells(found, spec, key=key))
 
 
-@pytest.mark.parametrize("form", ["csv", "parquet", "database"])
+@pytest.mark.parametrize("form", ["csv", "parquet", pytest.param("database", marks=pytest.mark.postgres)])
 def test_workers_read_files_and_databases_as_one_machine_does(
-    spark: SparkSession, tmp_path: Path, postgres_url: str, form: str
+    spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest, form: str
 ) -> None:
     """Each some parts: harmed CSV, Parquet with texts that are none, and a table of PostgreSQL in one snapshot."""
     source: Source
     if form == "database":
+        postgres_url = request.getfixturevalue("postgres_url")
         source = DatabaseTable("people", postgres_url)
         driver = postgres_url.replace("postgresql:", "postgresql+psycopg:")
         with create_engine(driver, poolclass=NullPool).begin() as database:
@@ -381,6 +382,7 @@ def test_records_that_changed_while_they_were_read_are_refused(towns: Path, monk
         yield SimpleNamespace()
 
     monkeypatch.setattr(ReleaseSpec, "check", lambda _: None)
+    monkeypatch.setattr(publishing, "_pages_are_whole", lambda *_: True)
     monkeypatch.setattr(spark_release, "counted_on_cluster", counted)
     monkeypatch.setattr(spark_release, "measured_on_cluster", measured)
     order, source = order_for(towns), ParquetFile(towns / "people.parquet")
