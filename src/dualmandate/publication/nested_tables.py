@@ -222,7 +222,7 @@ def nest_together(order: ReleaseSpec) -> NestedTables | None:
     if nest is not None and _passable(nest, nest.places, all_variances(order)):
         return nest
     # No table has every cell of the finest areas and groups, and a histogram is soon fitted.
-    if order.domain.size <= LARGEST_FITTED_FIRST and not np.all(finer, axis=(0, 2)).any():
+    if not large and order.domain.size <= LARGEST_FITTED_FIRST and not np.all(finer, axis=(0, 2)).any():
         return None
     partly = (_partly_nested_by(order, tables, axis) for axis in axes if large or not unnamed[axis])
     return next((each for each in partly if each is not None), None)

@@ -209,7 +209,7 @@ def test_refusals() -> None:
     with pytest.raises(TooLarge, match="an optimal strategy for"):
         optimize_strategy(stack(kron(prefix(60), prefix(60)), kron(all_range(60), total(60))), "gaussian")
     with pytest.raises(TooLarge, match="levels that queries tell apart"):
-        optimize_strategy(prefix(9000), "gaussian")
+        optimize_strategy(stack(kron(prefix(9000), total(4)), kron(total(9000), prefix(4))), "gaussian")
     with pytest.raises(InvalidWorkload, match="zero on every cell"):
         optimize_strategy(explicit([[0, 0, 0]]), "gaussian")
     exact = optimize_strategy(prefix(4)).exact
