@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tests.publication.test_brute_force import published
 
 from dualmandate import load, load_release
-from dualmandate.errors import InvalidValue, InvalidWorkload, Refusal
+from dualmandate.errors import InvalidRequest, InvalidValue, InvalidWorkload, Refusal
 from dualmandate.mechanism.strategy import strategy as optimizing
 from dualmandate.population import Attribute, Domain
 from dualmandate.population.arrays import Floats
@@ -147,6 +147,13 @@ def test_a_cumulative_table_is_published_and_never_falls(tmp_path: Path, by: str
         assert one.standard_error is not None
         assert other.standard_error is not None
         assert 0 < found.standard_error < one.standard_error + other.standard_error
+        for twice in (
+            lambda: release.interval("up to each age", age=["up to 10", "up to 20"]),
+            lambda: release.estimate("up to each age"),
+            lambda: release.intervals("up to each age", by=[]),
+        ):
+            with pytest.raises(InvalidRequest, match="not added up along 'age'"):
+                twice()
     parts = json.loads(strategy.read_text(encoding="utf-8"))["parts"]
     assert noise == "geometric" or any("blocks" in part for part in parts)
 

@@ -348,6 +348,9 @@ class Release:
         asked = columns if by is None else [by] if isinstance(by, str) else by
         for column in asked:
             self._check_column(table, column)
+        for column in columns:
+            if column not in asked:
+                self._check_added_up(table, column)
         return tuple(column for column in columns if column in asked)
 
     def _ends(
@@ -552,8 +555,23 @@ class Release:
             else np.arange(len(levels))
             for column, levels in zip(found.columns, found.labels, strict=True)
         ]
+        for column, levels in zip(found.columns, chosen, strict=True):
+            if len(levels) > 1:
+                self._check_added_up(table, column)
         shape = tuple(len(levels) for levels in found.labels)
         return np.arange(len(found.estimates)).reshape(shape)[np.ix_(*chosen)].reshape(-1)
+
+    def _check_added_up(self, table: str, column: str) -> None:
+        """Refuse to add up numbers along a column that are sums along it already, and so count records twice."""
+        if table in self.ratios or self._entry("tables", table)["exact"]:
+            return
+        asked = self._table(table).tabulation
+        if asked is not None and column in dict(asked.sums):
+            raise InvalidRequest(
+                f"numbers of '{table}' are not added up along '{column}'",
+                why=f"each of them adds up levels of '{column}' already, so that records would count twice",
+                instead=f"name one level of '{column}'; the difference of two numbers is release.difference(…)",
+            )
 
     def _labels(self, table: str, column: str) -> dict[str, list[str]]:
         """What the levels of a column are called for readers, in each language, where its file says."""
