@@ -243,8 +243,8 @@ def test_marginals_are_counted_by_the_workers(spark: SparkSession, tmp_path: Pat
         with parted_records(spark, CsvFile(path), TabulationSpec(MANY, protection, Rules())) as found:
             assert isinstance(found, PartedRecords)
             there = counted_marginals(found, TabulationSpec(MANY, protection, Rules()), MARGINALS, key=SECRET)
-        asked = {"protection": protection, "rules": Rules(), "key": SECRET, "marginals": MARGINALS}
-        here = tabulate(CsvFile(path), MANY, **asked).open_for("a test")
+        box = tabulate(CsvFile(path), MANY, protection=protection, rules=Rules(), key=SECRET, marginals=MARGINALS)
+        here = box.open_for("a test")
         assert isinstance(there.histogram, MarginalCounts)
         assert isinstance(here.histogram, MarginalCounts)
         assert there.histogram.counts.tobytes() == here.histogram.counts.tobytes()
