@@ -15,6 +15,7 @@ from typer.main import get_command
 from dualmandate.apps.cli import app
 from dualmandate.apps.settings import KNOWN, PROJECT_FILE
 
+KEPT = "\b"  # before a paragraph that keeps its lines
 PREFACE = """\
 # The command line
 
@@ -64,13 +65,20 @@ def _command(path: str, command: Any) -> Iterator[str]:
     arguments = [parameter for parameter in command.params if parameter.param_type_name == "argument"]
     options = [parameter for parameter in command.params if parameter.param_type_name == "option"]
     usage = [path, *(argument.metavar if argument.required else f"[{argument.metavar}]" for argument in arguments)]
-    yield f"## {path}\n\n```text\n{' '.join(usage)} [OPTIONS]\n```\n\n{command.help}\n"
+    yield f"## {path}\n\n```text\n{' '.join(usage)} [OPTIONS]\n```\n\n{_paragraphs(command.help)}\n"
     if arguments:
         yield "| argument | meaning |\n| --- | --- |"
         yield "\n".join(f"| `{argument.metavar}` | {argument.help} |" for argument in arguments) + "\n"
     if options:
         yield "| option | meaning |\n| --- | --- |"
         yield "\n".join(f"| `{_flag(option)}` | {option.help} |" for option in options) + "\n"
+
+
+def _paragraphs(words: str) -> str:
+    """A help text; what is marked to keep its lines keeps them here too."""
+    blocks = words.split("\n\n")
+    kept = (f"```text\n{each.strip(KEPT).strip()}\n```" if each.startswith(KEPT) else each for each in blocks)
+    return "\n\n".join(kept)
 
 
 def _flag(option: Any) -> str:
