@@ -345,7 +345,7 @@ def _meaning(node: Node, parts: Node) -> str:
         return " ".join(node["description"].split())
     if "$ref" in node:
         return _meaning(parts.get(node["$ref"].rsplit("/", 1)[1], {}), parts)
-    inside = [*node.get("anyOf", []), node.get("items"), node.get("additionalProperties")]
+    inside = [*node.get("anyOf", []), *node.get("oneOf", []), node.get("items"), node.get("additionalProperties")]
     return next((words for each in inside if isinstance(each, dict) and (words := _meaning(each, parts))), "")
 
 
@@ -359,8 +359,9 @@ def _words(node: Node) -> str:
         name = node["$ref"].rsplit("/", 1)[1]
         heading = HEADINGS.get(name) or SURVEY_HEADINGS.get(name)
         return f"table ({heading})" if heading else f"[{_heading(name)}](#{_anchor(_heading(name))})"
-    if "anyOf" in node and "properties" not in node:
-        return " or ".join(dict.fromkeys(_words(option) for option in node["anyOf"]))
+    either = node.get("anyOf", node.get("oneOf", []))
+    if either and "properties" not in node:
+        return " or ".join(dict.fromkeys(_words(option) for option in either))
     if "const" in node or "enum" in node:
         return ", ".join(f"`{value}`" for value in node.get("enum", [node.get("const")]))
     if node.get("type") == "array":

@@ -116,6 +116,7 @@ def _whole_from(lowest: int) -> Callable[[object], int]:
 
 
 T = TypeVar("T")
+EITHER = ("[text]", "[table]")  # of a value that may be either
 Several = Annotated[tuple[T, ...], Field(strict=False)]  # a TOML array
 
 LEVEL_SCHEMA: dict[str, Any] = {"type": ["string", "integer"], "minLength": 1}

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Literal
 
 from dualmandate.errors import InvalidValue, TooLarge, did_you_mean
 from dualmandate.population import Domain, Neighbors, Protection, Units
@@ -34,7 +33,7 @@ from dualmandate.publication import (
 )
 from dualmandate.publication.release_spec import NUMBER_OF_RECORDS
 from dualmandate.publication.rules import check_attribute_rule, check_unknown, default_rule
-from dualmandate.workload import Ratio, Sums, Tabulation, Workload
+from dualmandate.workload import Ratio, Tabulation, Workload
 
 MOST_MEASURED = 10**9  # A table, or a histogram whose every cell is measured, has at most this many numbers.
 SHARE = "share"  # the unit of a ratio of two numbers in one unit
@@ -242,13 +241,9 @@ def tabulation_of(table: WorkloadTable, by: Sequence[str], domain: Domain) -> Ta
     if table.at_bound_of is not None:
         where.append((table.at_bound_of, (written(domain.attribute(table.at_bound_of).upper or Fraction(0)),)))
     weights = tuple((name, tuple(of_levels.items())) for name, of_levels in table.weights.items())
-    sums = {name: each for name, each in table.sums.items() if name in by}
+    sums = tuple((name, each) for name, each in table.sums.items() if name in by)
     plain = Tabulation(table.name, tuple(by), tuple(where), weights, table.sum_of)
-    return replace(plain, sums=tuple((name, _ends(each)) for name, each in sums.items()))
-
-
-def _ends(sums: Literal["prefix", "ranges"] | tuple[tuple[str, ...], ...]) -> Sums:
-    return sums if isinstance(sums, str) else tuple((first, last) for first, last in sums)
+    return replace(plain, sums=sums)
 
 
 def with_preferences(document: Document) -> Document:

@@ -25,6 +25,7 @@ from dualmandate.errors import (
 from dualmandate.population.arguments import named_twice
 from dualmandate.program.every import with_every_table
 from dualmandate.program.file import Document, KeyPath, dotted
+from dualmandate.program.number import EITHER
 from dualmandate.program.schema import ProgramKeys
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -213,6 +214,7 @@ def _as_written(key: KeyPath, document: Document) -> KeyPath:
     """The key path without `levels` where an attribute is a bare list of them, or `path` where a source is a text."""
     if key[:2] == ("population", "source") and isinstance(document.value(key[:2]), str):
         return key[:2]
+    key = tuple(each for each in key if each not in EITHER)
     bare = key[:2] == ("population", "attributes") and isinstance(document.value(key[:3]), list)
     return (*key[:3], *key[4:]) if bare else key
 

@@ -14,11 +14,12 @@ from pydantic import (
     AfterValidator,
     BeforeValidator,
     ConfigDict,
+    Discriminator,
     Field,
     GetJsonSchemaHandler,
     PlainValidator,
+    Tag,
     WithJsonSchema,
-    field_validator,
     model_validator,
 )
 from pydantic.json_schema import JsonSchemaValue
@@ -29,6 +30,7 @@ from dualmandate.population.currency import DEFAULT
 from dualmandate.population.labels import ENGLISH, LANGUAGE
 from dualmandate.program.file import dotted
 from dualmandate.program.number import (
+    EITHER,
     LEVEL_SCHEMA,
     AnyPart,
     Calibrated,
@@ -48,6 +50,7 @@ from dualmandate.program.number import (
     Text,
     WholeNumber,
     exact_number,
+    label,
     lacking,
     refused,
     whole_number,
@@ -945,21 +948,45 @@ class WealthTable(KeyTable):
 Loss = Literal["squared", "absolute", "relative", "tail", "worst-case"]
 
 
+def _sums(value: object) -> str | tuple[tuple[str, str], ...]:
+    """How levels are added up; each range by its two ends."""
+    if isinstance(value, str) and value in ADDED_UP:
+        return value
+    if not isinstance(value, list) or not value:
+        raise refused(
+            f"it is one of {', '.join(map(repr, ADDED_UP))}, or a list of ranges",
+            'write sums = "prefix" for everything up to each level, or [["first level", "last level"], …]',
+        )
+    if any(not isinstance(ends, list) or len(ends) != 2 for ends in value):
+        raise refused("a range has two ends", 'write each as ["first level", "last level"]')
+    return tuple((label(first), label(last)) for first, last in value)
+
+
+ADDED_UP = ("prefix", "ranges")
+_ENDS = {"type": "array", "items": LEVEL_SCHEMA, "minItems": 2, "maxItems": 2}
+SumsOfLevels = Annotated[
+    Literal["prefix", "ranges"] | tuple[tuple[str, str], ...],
+    PlainValidator(_sums),
+    WithJsonSchema({"anyOf": [{"enum": [*ADDED_UP]}, {"type": "array", "items": _ENDS, "minItems": 1}]}),
+]
+
+
 class AddedUp(KeyTable):
     """An attribute of a table whose levels are added up in their order."""
 
     attribute: Text
     """An attribute of ordered levels, bins or numbers."""
-    sums: Literal["prefix", "ranges"] | Several[Several[Level]]
+    sums: SumsOfLevels
     """"prefix" is everything up to each level, a cumulative table; "ranges" every range of levels; or some ranges, each
     by its first and its last level: [["0", "9"], ["10", "99"]]."""
 
-    @field_validator("sums")
-    @classmethod
-    def _pairs(cls, sums: str | tuple[tuple[str, ...], ...]) -> str | tuple[tuple[str, ...], ...]:
-        if not isinstance(sums, str) and any(len(ends) != 2 for ends in sums):
-            raise refused("a range has two ends", 'write each as ["first level", "last level"]', key="sums")
-        return sums
+
+def _form_of(value: object) -> str:
+    return EITHER[isinstance(value, dict | AddedUp)]
+
+
+# A refusal names the form that was written, never the other one; its name is no key of the file.
+Shown = Annotated[Annotated[Text, Tag(EITHER[0])] | Annotated[AddedUp, Tag(EITHER[1])], Discriminator(_form_of)]
 
 
 class WorkloadTable(KeyTable):
@@ -967,7 +994,7 @@ class WorkloadTable(KeyTable):
 
     name: Text
     """A published table is known by its name."""
-    by: Several[Text | AddedUp] = ()
+    by: Several[Shown] = ()
     """Attributes or groupings, one number for each combination; none for a grand total. An attribute whose levels are
     added up in order is written { attribute = "income", sums = "prefix" }."""
     every: Count | None = None
@@ -1044,7 +1071,7 @@ class WorkloadTable(KeyTable):
         return tuple(each if isinstance(each, str) else each.attribute for each in self.by)
 
     @property
-    def sums(self) -> dict[str, Literal["prefix", "ranges"] | tuple[tuple[str, ...], ...]]:
+    def sums(self) -> dict[str, Literal["prefix", "ranges"] | tuple[tuple[str, str], ...]]:
         """The attributes of `by` whose levels are added up in order, and how."""
         return {each.attribute: each.sums for each in self.by if not isinstance(each, str)}
 
