@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dualmandate.errors import InvalidWorkload, TooLarge
+from dualmandate.errors import InvalidRequest, InvalidWorkload, TooLarge
 from dualmandate.population import Attribute, Domain
 from dualmandate.workload import (
     Identity,
@@ -207,10 +207,18 @@ def test_too_large_is_refused_before_memory_is_taken(ask: Callable[[], object]) 
         (lambda: marginals((2, 2), (1, 1)), "each order is asked for once"),
         (lambda: identity(0), "0 levels"),
         (lambda: groups(3, [[0], [3]]), "does not exist"),
-        (lambda: identity(3).sensitivity(norm="linf"), "norm 'linf'"),  # type: ignore[arg-type]
     ],
 )
 def test_what_cannot_be_meant_is_refused(ask: Callable[[], object], words: str) -> None:
     with pytest.raises(InvalidWorkload) as refusal:
         ask()
     assert words in str(refusal.value)
+
+
+def test_a_norm_that_is_none_is_refused() -> None:
+    with pytest.raises(InvalidRequest, match="'norm' of sensitivity") as refusal:
+        identity(3).sensitivity(norm="linf")  # type: ignore[arg-type]
+    assert refusal.value.instead == "give one of 'l1', 'l2'"
+    with pytest.raises(InvalidRequest) as refusal:
+        identity(3).sensitivity(norm="L1")  # type: ignore[arg-type]
+    assert refusal.value.instead == "did you mean 'l1'?"

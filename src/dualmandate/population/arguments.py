@@ -125,8 +125,18 @@ def _misfit(function: Callable[..., Any], args: tuple[object, ...], kwargs: dict
         meant, kind = taken.parameters[parameter].annotation, meant_kinds[parameter]
         for each in value if kinds[parameter] is Parameter.VAR_POSITIONAL else (value,):
             if not _fits(each, kind):
-                return unexpected(each, what=f"'{parameter}' of {name}, {meant},", instead="give what is meant there")
+                words = [word for word in _words_of(kind) if isinstance(word, str)]
+                one_of = f"give one of {', '.join(map(repr, words))}" if words else "give what is meant there"
+                instead = did_you_mean(each, words, one_of) if isinstance(each, str) else one_of
+                return unexpected(each, what=f"'{parameter}' of {name}, {meant},", instead=instead)
     return None
+
+
+def _words_of(kind: Any) -> tuple[Any, ...]:
+    """The values that a kind lists."""
+    if get_origin(kind) is Literal:
+        return get_args(kind)
+    return tuple(word for part in get_args(kind) if get_origin(kind) in (Union, UnionType) for word in _words_of(part))
 
 
 @cache

@@ -160,12 +160,6 @@ class Workload:
 
     def sensitivity(self, protection: Protection = ONE_PERSON, norm: Norm = "l1") -> Sensitivity:
         """How far one protected unit can move the answers: ΔQ in the L1 or the L2 norm."""
-        if norm not in ("l1", "l2"):
-            raise InvalidWorkload(
-                f"a sensitivity in the norm '{norm}'",
-                why="noise is set by the sum or by the squares of changes",
-                instead="ask for 'l1' or 'l2'",
-            )
         if (protection, norm) not in self._sensitivities:
             self._sensitivities[protection, norm] = sensitivity_of(self.domain, self.tables, protection, norm)
         return self._sensitivities[protection, norm]
