@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import gc
+import hashlib
 import json
 import os
 import shutil
@@ -20,6 +21,7 @@ from types import FrameType
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from tests.publication.crashes import town
@@ -266,8 +268,10 @@ def test_data_changed_between_crash_and_resume_are_refused(folder: Path, monkeyp
     assert town.the_ledger(folder).spent(town.ACCOUNT) == COST
 
 
-@pytest.mark.parametrize("harmed", [False, True])
-def test_what_is_measured_is_not_measured_again(folder: Path, monkeypatch: pytest.MonkeyPatch, harmed: bool) -> None:
+@pytest.mark.parametrize("harm", [None, "harmed", "forged"])
+def test_what_is_measured_is_not_measured_again(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, harm: str | None
+) -> None:
     """The records may be others by then; not where what was measured is no longer what was sealed."""
     release = interrupted(folder, monkeypatch, "write_release")
     [measured] = (folder / town.OUT).glob(".*.draft/measurements/*")
@@ -276,8 +280,17 @@ def test_what_is_measured_is_not_measured_again(folder: Path, monkeypatch: pytes
     ages = pa.array([town.AGES[0]] * len(whole))
     pq.write_table(whole.set_column(whole.column_names.index("age"), "age", ages), folder / town.DATA)
     again = ["--resume", release]
-    if harmed:
-        measured.write_bytes(content[:100] + bytes(1) + content[101:])
+    if harm is not None:
+        if harm == "harmed":
+            measured.write_bytes(content[:100] + bytes(1) + content[101:])
+        else:  # other numbers, and their digests beside them, by one who has not the release's secret
+            other = pq.read_table(measured)
+            numbers = pc.add(other["value"], 1)
+            pq.write_table(other.set_column(other.column_names.index("value"), "value", numbers), measured)
+            seal = measured.parent.parent / ".seal.json"
+            told = json.loads(seal.read_bytes())
+            told["files"][f"measurements/{measured.name}"] = hashlib.sha256(measured.read_bytes()).hexdigest()
+            seal.write_text(json.dumps(told), encoding="utf-8")
         refused(folder, "publish", town.PLAN, "--unchecked", *again, "--by", "Eve", code="release conflict")
         pq.write_table(whole, folder / town.DATA)
     assert published(folder, *again) == release
