@@ -41,7 +41,10 @@ def ledger_of(folder: Path, plan: Plan) -> Ledger:
 
 
 def check_kept(folder: Path, plan: Plan) -> None:
-    """It is published, no estimate is less precise than was planned, and the files are about as large as was said."""
+    """It is published, no estimate is less precise than was planned, and the files are not much larger than was said.
+
+    They may be far smaller: where nearly all numbers of a large table are 0, they take next to no room.
+    """
     source, ledger = plan.program.source, ledger_of(folder, plan)
     assert source is not None
     release = dualmandate.publish(plan, source, ledger, out=folder / "out", by="Eve", unchecked=True)
@@ -54,7 +57,7 @@ def check_kept(folder: Path, plan: Plan) -> None:
     cost = plan.publishing
     assert cost is not None
     on_disk = sum(file.stat().st_size for file in release.folder.rglob("*") if file.is_file())
-    assert cost.disk / 4 < on_disk < 4 * cost.disk
+    assert on_disk < 4 * cost.disk
 
 
 @pytest.mark.parametrize("batch", range(BATCHES))
