@@ -227,7 +227,11 @@ def _statement(key: KeyPath, document: Document) -> str:
     """What to write where a key is missing."""
     name = dotted(key[-1:])
     if len(key) == 1:
-        return "write at least one [[workload]] table" if name == "workload" else f"write a table [{name}]"
+        meant = {
+            "workload": "write at least one [[workload]] table",
+            "mechanism": 'write a table [mechanism], with noise = "best" where you have no other in mind',
+        }
+        return meant.get(name, f"write a table [{name}]")
     if name == "source":
         return 'write source = "…": a publication, a survey, or who decided it'
     return f"write {name} = {_expected_unit(key, document) if name == 'unit' else '…'}"
