@@ -290,7 +290,7 @@ def test_progress_of_a_stream_is_its_share_of_the_records(tmp_path: Path, monkey
     told: list[float] = []
     monkeypatch.setattr(reading, "FILE_ROWS", 10)
     monkeypatch.setattr("dualmandate.publication.wall.SECONDS_BETWEEN", 0.001)
-    records: list[Record] = [dict.fromkeys(KINDS, 1.0) | {"sex": "f", "id": "a"}] * 500
+    records: list[Record] = [dict.fromkeys(KINDS, 1.0) | {"sex": "f", "id": "a"}] * 4_000
     for source in (as_file(tmp_path, ".dta", records), as_sqlite(tmp_path, records)):
         told.clear()
         tabulate(source, DOMAIN, protection=Protection(), rules=Rules(), key=KEY, progress=told.append)
