@@ -44,7 +44,7 @@ def program(folder: Path, *, crossing: bool = False) -> tuple[Path, Path]:
         pairs = [((), "state"), *(((level,), level) for level in rhode_island.LEVELS[1:])]
         tables = [(f"{name} {'+'.join(by)}", (*level, *by)) for level, name in pairs for by in CROSSING]
         text = text[: text.index("[[workload]]")] + "".join(
-            redistricting._TABLE.format(name=name, by=", ".join(f'"{each}"' for each in by), share="-", value=1.0)
+            redistricting.TABLE.format(name=name, by=", ".join(f'"{each}"' for each in by), share="-", value=1.0)
             for name, by in tables
         )
     default = folder / "default.toml"

@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from dualmandate.benchmarks.harness import BenchmarkRow, apart, check, installed, peak_megabytes
+from dualmandate.benchmarks.redistricting import SPENT, TABLE
 from dualmandate.ledger import Account, Approval, make_key, open_ledger
 from dualmandate.planning.program import Program, load
 from dualmandate.planning.release_spec import load_release, release_spec_of_plan
@@ -57,28 +58,11 @@ sex   = {{ from = 0, to = {last_sex} }}
 attribute = "block"
 prefixes  = {{ county = 2, tract = 4 }}
 
-[mechanism]
-noise    = "gaussian"
-strategy = "workload"
-measured = "apart"
-
-[preferences]
-information_utility  = "linear"
-mean_disclosure_cost = {{ value = 0.000001, unit = "USD per person per rho", source = "so low that the limit decides" }}
-
-[limits]
-largest_rho = {rho}
-
+"""
+_WRITTEN = """\
 [publication]
 formats = []
 engine  = "{engine}"
-"""
-_TABLE = """
-[[workload]]
-name  = "{name}"
-by    = [{by}]
-share = "{share}"
-value_of_accuracy = {{ value = 1, unit = "USD per person^2", source = "assumed" }}
 """
 
 
@@ -164,9 +148,10 @@ def program_of(engine: str, folder: Path, records: int) -> Program:
     """What an agency would type, in a folder of its own."""
     folder.mkdir()
     (folder / "blocks.csv").write_text("\n".join(["block", *codes()]) + "\n", encoding="utf-8")
-    text = _PROGRAM.format(records=records, last_age=AGES - 1, last_sex=SEXES - 1, rho=RHO, engine=engine)
+    text = _PROGRAM.format(records=records, last_age=AGES - 1, last_sex=SEXES - 1)
+    text += SPENT.format(rho=RHO) + _WRITTEN.format(engine=engine)
     share = Fraction(1, len(BY))
-    text += "".join(_TABLE.format(name=name, by=by, share=f"{share} * 1/1") for name, by in BY.items())
+    text += "".join(TABLE.format(name=name, by=by, share=f"{share} * 1/1", value=1) for name, by in BY.items())
     (folder / "program.toml").write_text(text, encoding="utf-8")
     return load(folder / "program.toml")
 

@@ -85,6 +85,8 @@ quarters   = {{ from = 0, to = {last_quarters} }}
 attribute = "block"
 prefixes  = {{ {prefixes} }}
 
+"""
+SPENT = """\
 [mechanism]
 noise    = "gaussian"
 strategy = "workload"
@@ -97,10 +99,12 @@ mean_disclosure_cost = {{ value = 0.000001, unit = "USD per person per rho", sou
 [limits]
 largest_rho = {rho}
 
+"""
+_NO_TEXT = """\
 [publication]
 formats = []
 """
-_TABLE = """
+TABLE = """
 [[workload]]
 name  = "{name}"
 by    = [{by}]
@@ -337,16 +341,16 @@ def program_of(design: ReleaseDesign, persons: Path, folder: Path) -> Program:
         last_race=RACES - 1,
         last_quarters=QUARTERS - 1,
         prefixes=", ".join(f'"{level}" = {digits}' for level, digits in zip(LEVELS[1:-1], DIGITS, strict=True)),
-        rho=float(RHO),
     )
     program = folder / "program.toml"
-    program.write_text(text + "".join(_tables(design.sharing)), encoding="utf-8")
+    text += SPENT.format(rho=float(RHO)) + _NO_TEXT + "".join(_tables(design.sharing))
+    program.write_text(text, encoding="utf-8")
     return load(program)
 
 
 def _tables(sharing: BudgetAllocation) -> Iterator[str]:
     for level, k in sharing.shares():
-        yield _TABLE.format(
+        yield TABLE.format(
             name=table_name(level, k),
             by=", ".join(f'"{name}"' for name in columns(level, k)),
             share=" * ".join(f"{part.numerator}/{part.denominator}" for part in sharing.parts(level, k)),

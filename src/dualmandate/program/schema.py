@@ -986,7 +986,7 @@ def _form_of(value: object) -> str:
 
 
 # A refusal names the form that was written, never the other one; its name is no key of the file.
-Shown = Annotated[Annotated[Text, Tag(EITHER[0])] | Annotated[AddedUp, Tag(EITHER[1])], Discriminator(_form_of)]
+By = Annotated[Annotated[Text, Tag(EITHER[0])] | Annotated[AddedUp, Tag(EITHER[1])], Discriminator(_form_of)]
 
 
 class WorkloadTable(KeyTable):
@@ -994,7 +994,7 @@ class WorkloadTable(KeyTable):
 
     name: Text
     """A published table is known by its name."""
-    by: Several[Shown] = ()
+    by: Several[By] = ()
     """Attributes or groupings, one number for each combination; none for a grand total. An attribute whose levels are
     added up in order is written { attribute = "income", sums = "prefix" }."""
     every: Count | None = None
