@@ -176,3 +176,17 @@ def test_a_file_of_records_that_is_not_fitted_takes_no_memory(tmp_path: Path) ->
 
     assert needed(1e7) - needed(0) == pytest.approx(costs.MOST_READ, rel=1e-3)
     assert needed(1e9) == needed(1e7)
+
+
+def test_synthetic_records_take_room(tmp_path: Path) -> None:
+    """2,000 records of three levels, as text and in Parquet."""
+    path = written(tmp_path)
+    plain = load(path).plan().publishing
+    text = path.read_text(encoding="utf-8")
+    path.write_text(
+        text.replace("[preferences]", "[publication]\nsynthetic_records = true\n\n[preferences]"), encoding="utf-8"
+    )
+    asked = load(path).plan().publishing
+    assert plain is not None
+    assert asked is not None
+    assert 2_000 * 3 < asked.disk - plain.disk < 2_000 * 3 * 40

@@ -179,6 +179,7 @@ class Plan:
             rules=program.rules,
             groups=tuple(Group(name, each, self.allocation[name]) for name, each in measurements.items()),
             units={},
+            synthetic_records=program.file.publication.synthetic_records,
             engine=program.file.publication.engine,
             records=program.expected_records,
         )

@@ -64,6 +64,7 @@ ON_DISK = 7e4  # of any release
 TABLE_ON_DISK = 4.5e4
 TABLES_SHOWN, SHOWN_ON_PAGE, SHOWN_NUMBER = 150, 500, 200.0  # of so many tables, so many numbers at the most
 ROW_ON_DISK = 3.0
+LEVEL_ON_DISK = 3.5  # of a synthetic record, as text and in Parquet
 
 
 @dataclass(frozen=True)
@@ -245,6 +246,9 @@ def _on_disk(order: ReleaseSpec) -> float:
         each = _class_of(table)
         found += SHOWN_NUMBER * min(table.query_count, SHOWN_ON_PAGE) if place < TABLES_SHOWN else 0.0
         found += TABLE_ON_DISK + table.query_count * (each.number + each.column * len(table.label_axes))
+    if order.synthetic_records:
+        columns = len({axis for table in order.tables for axis in table.label_axes})
+        found += TABLE_ON_DISK + order.records * LEVEL_ON_DISK * columns
     return found
 
 
