@@ -20,6 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal, Protocol
@@ -28,9 +29,16 @@ import numpy as np
 
 from dualmandate.errors import InvalidLoss, InvalidMechanism, InvalidWorkload
 from dualmandate.frontier.frontier import MEASURES, Curves, Frontier, named, priced
-from dualmandate.mechanism import Measure, Measurement, NamedMeasure, Production
-from dualmandate.mechanism.mechanism import table_rows
-from dualmandate.population import Histogram, PrivacyMeasure
+from dualmandate.mechanism import (
+    DataDependentMechanism,
+    Measure,
+    Measurement,
+    NamedMeasure,
+    Production,
+    simulation_keys,
+)
+from dualmandate.mechanism.mechanism import EVERY_PERSON, table_rows
+from dualmandate.population import Counts, Histogram, PrivacyMeasure, Protection
 from dualmandate.population.arrays import Floats, Integers
 from dualmandate.population.wording import percent
 from dualmandate.workload import Workload
@@ -45,6 +53,8 @@ SLACK = 1e-12  # of the ends of what was simulated
 FORETOLD: tuple[NamedMeasure, ...] = ("squared", "absolute")  # The largest of many errors jumps from one to another.
 ReleaseChain = Callable[[float, Histogram, np.random.Generator], Floats]
 """A chain from a loss, a public histogram and randomness to the answers of a workload, shape (query_count,)."""
+Run = Callable[[float, int], Floats]
+"""One repetition at a loss, by its number: the same number has the same randomness at every loss."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +87,10 @@ class Simulation:
                 why="a band needs repetitions to differ and a confidence strictly between 0 and 1",
                 instead="repeat at least twice, with a confidence such as 0.95",
             )
+
+    def generator(self, repetition: int) -> np.random.Generator:
+        """The randomness of one repetition, at whatever loss."""
+        return np.random.default_rng([self.seed, repetition])
 
 
 @dataclass(frozen=True)
@@ -175,12 +189,37 @@ def simulated(
     """
     truth = np.asarray(workload.answers(histogram.counts), dtype=np.float64)
     query_counts = {table.name: table.query_count for table in workload.tables}
-    return _simulated(release, histogram, truth, query_counts, simulation, privacy_measure, name)
+
+    def run(loss: float, repetition: int) -> Floats:
+        return release(loss, histogram, simulation.generator(repetition))
+
+    return _simulated(run, truth, query_counts, simulation, privacy_measure, name)
+
+
+def frontier_on(
+    mechanism: DataDependentMechanism,
+    workload: Workload,
+    *,
+    counts: Counts,
+    simulation: Simulation,
+    protection: Protection = EVERY_PERSON,
+) -> Frontier:
+    """The frontier of a technology whose errors depend on the data, on public or synthetic counts.
+
+    Its noise is drawn as that of a release is, exactly, from keys that everybody may know.
+    """
+    truth = np.asarray(workload.answers_from(counts), dtype=np.float64)
+    query_counts = {table.name: table.query_count for table in workload.tables}
+
+    def run(loss: float, repetition: int) -> Floats:
+        keys = simulation_keys(simulation.seed, repetition)
+        return mechanism.answer(counts, workload, Fraction(loss), keys, protection=protection).values
+
+    return _simulated(run, truth, query_counts, simulation, mechanism.privacy_measure, mechanism.name)
 
 
 def _simulated(
-    release: ReleaseChain,
-    histogram: Histogram,
+    run: Run,
     truth: Floats,
     query_counts: Mapping[str, int],
     simulation: Simulation,
@@ -189,10 +228,6 @@ def _simulated(
 ) -> Frontier:
     """The same for any numbers that a chain ends in, beside the `truth` of shape (Σ query counts,), table by table."""
     ends = np.cumsum(list(query_counts.values()))
-
-    def run(loss: float, generator: np.random.Generator) -> Floats:
-        return release(loss, histogram, generator)
-
     simulation, tallies = _placed(lambda loss: _measure_at(run, loss, truth, ends, simulation), simulation, name)
     silent = np.argwhere(tallies["squared"].means == 0.0)
     if silent.size:
@@ -250,7 +285,7 @@ def _is_off(curves: SimulatedCurves, loss: float, found: _Measured, measure: Nam
 
 
 def _measure_at(
-    run: Callable[[float, np.random.Generator], Floats],
+    run: Run,
     loss: float,
     truth: Floats,
     ends: Integers,
@@ -264,8 +299,7 @@ def _measure_at(
     groups = min(GROUPS, simulation.repetitions)
     by_group = np.zeros((groups, len(truth)))
     for repetition in range(simulation.repetitions):
-        generator = np.random.default_rng([simulation.seed, repetition])
-        error = np.asarray(run(loss, generator), dtype=np.float64) - truth
+        error = np.asarray(run(loss, repetition), dtype=np.float64) - truth
         square = np.square(error)
         squared[repetition] = np.add.reduceat(square, starts)
         absolute[repetition] = np.add.reduceat(np.abs(error), starts)
@@ -420,11 +454,12 @@ def decision_frontier(
     exact = np.asarray(workload.answers(histogram.counts), dtype=np.float64)
     truth = decision.allocation(exact)
 
-    def decide(loss: float, counts: Histogram, generator: np.random.Generator) -> Floats:
-        return decision.allocation(np.asarray(release(loss, counts, generator), dtype=np.float64))
+    def decide(loss: float, repetition: int) -> Floats:
+        answers = release(loss, histogram, simulation.generator(repetition))
+        return decision.allocation(np.asarray(answers, dtype=np.float64))
 
     name = f"{decision.name} decided with noisy counts"
-    return _simulated(decide, histogram, truth, {decision.name: truth.size}, simulation, privacy_measure, name)
+    return _simulated(decide, truth, {decision.name: truth.size}, simulation, privacy_measure, name)
 
 
 @dataclass(frozen=True, eq=False)
@@ -473,7 +508,8 @@ class Misallocation:
             )
         rows, due, ends = table_rows(production.workload, self.table), self.due, np.array([self.numbers.size])
 
-        def run(loss: float, generator: np.random.Generator) -> Floats:
+        def run(loss: float, repetition: int) -> Floats:
+            generator = self.simulation.generator(repetition)
             errors = production.draw_errors(loss, generator=generator, size=1)[0, rows]
             return self.decision.allocation(self.numbers + self.grid * errors)
 

@@ -1,5 +1,7 @@
 """How answers are produced: the measurement, the laws of noise, and one technology a module."""
 
+from dualmandate.mechanism.data_dependent import Answers, DataDependentMechanism, Keys, simulation_keys
+from dualmandate.mechanism.exponential import rate_of, select
 from dualmandate.mechanism.gaussian import GAUSSIAN, DiscreteGaussian
 from dualmandate.mechanism.geometric import GEOMETRIC, Geometric
 from dualmandate.mechanism.k_norm import KNorm
@@ -40,12 +42,15 @@ __all__ = [
     "LAPLACE",
     "NOISE_LAWS",
     "STAIRCASE",
+    "Answers",
+    "DataDependentMechanism",
     "DiscreteGaussian",
     "Distribution",
     "ExactLaw",
     "ExactStrategy",
     "Geometric",
     "KNorm",
+    "Keys",
     "Laplace",
     "MatrixMechanism",
     "MatrixRows",
@@ -72,5 +77,8 @@ __all__ = [
     "laplace",
     "mechanism_named",
     "optimize_strategy",
+    "rate_of",
+    "select",
+    "simulation_keys",
     "staircase",
 ]
