@@ -27,7 +27,7 @@ from dualmandate.frontier import (
 )
 from dualmandate.frontier.simulated import ReleaseChain, SimulatedCurves
 from dualmandate.mechanism import Mechanism, NamedMeasure, geometric, laplace
-from dualmandate.population import Histogram
+from dualmandate.population import Histogram, machine
 from dualmandate.workload import Workload, all_range, identity, prefix, stack, total
 
 WORKLOAD = stack(identity(6), total(6))
@@ -372,3 +372,15 @@ def test_the_formula_needs_a_number_a_place() -> None:
 def test_a_place_with_exactly_the_threshold_is_paid() -> None:
     grant = FormulaGrant([100.0, 100.0, 100.0], threshold=10)
     assert grant.allocation(np.array([10.0, 9.99, 11.0])).tolist() == [1_000.0, 0.0, 1_100.0]
+
+
+def test_a_simulation_by_several_processors_is_that_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    alone, heard = simulate(repetitions=30), list[str]()
+    monkeypatch.setattr(machine, "processors", lambda: 2)
+    monkeypatch.setattr(machine, "WORTH_SHARING", -1.0)
+    plan = Simulation(LOSSES, 30, 5)
+    shared = simulated(
+        noisy, WORKLOAD, histogram=public(WORKLOAD), simulation=plan, name="chain", progress=heard.append
+    )
+    assert shared.table_errors(0.7) == alone.table_errors(0.7)
+    assert any(words.startswith("simulating 'chain': release ") for words in heard)

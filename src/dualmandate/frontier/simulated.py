@@ -40,6 +40,7 @@ from dualmandate.mechanism import (
 from dualmandate.mechanism.mechanism import EVERY_PERSON, table_rows
 from dualmandate.population import Counts, Histogram, PrivacyMeasure, Protection
 from dualmandate.population.arrays import Floats, Integers
+from dualmandate.population.machine import on_all_processors
 from dualmandate.population.wording import percent
 from dualmandate.workload import Workload
 
@@ -55,6 +56,8 @@ ReleaseChain = Callable[[float, Histogram, np.random.Generator], Floats]
 """A chain from a loss, a public histogram and randomness to the answers of a workload, shape (query_count,)."""
 Run = Callable[[float, int], Floats]
 """One repetition at a loss, by its number: the same number has the same randomness at every loss."""
+Progress = Callable[[str], None]
+"""Whoever wants to know what is being done, in words."""
 
 
 @dataclass(frozen=True)
@@ -171,6 +174,10 @@ class SimulatedCurves(Curves):
         }
 
 
+def _silent(_: str) -> None:
+    """Nobody wants to know."""
+
+
 def simulated(
     release: ReleaseChain,
     workload: Workload,
@@ -179,12 +186,14 @@ def simulated(
     simulation: Simulation,
     privacy_measure: PrivacyMeasure = PrivacyMeasure.PURE_DP,
     name: str = "simulated",
+    progress: Progress | None = None,
 ) -> Frontier:
     """The frontier of a release chain on public or synthetic data, with a Monte-Carlo band.
 
     Repetition r sees the same randomness at every loss, so that curves are smooth, and the same seed gives the same
     frontier. With a `tolerance` further losses are placed where the curve bends. `frontier.curves.band(loss)` says how
-    far simulation itself may be off, and `simulation_error` how far a slope or a choice on it may be. Never give it
+    far simulation itself may be off, and `simulation_error` how far a slope or a choice on it may be. Releases are made
+    on all processors where that takes a while; the numbers are the same. Never give it
     confidential data: a frontier is printed.
     """
     truth = np.asarray(workload.answers(histogram.counts), dtype=np.float64)
@@ -193,7 +202,7 @@ def simulated(
     def run(loss: float, repetition: int) -> Floats:
         return release(loss, histogram, simulation.generator(repetition))
 
-    return _simulated(run, truth, query_counts, simulation, privacy_measure, name)
+    return _simulated(run, truth, query_counts, simulation, privacy_measure, name, progress)
 
 
 def frontier_on(
@@ -203,6 +212,7 @@ def frontier_on(
     counts: Counts,
     simulation: Simulation,
     protection: Protection = EVERY_PERSON,
+    progress: Progress | None = None,
 ) -> Frontier:
     """The frontier of a technology whose errors depend on the data, on public or synthetic counts.
 
@@ -215,7 +225,7 @@ def frontier_on(
         keys = simulation_keys(simulation.seed, repetition)
         return mechanism.answer(counts, workload, Fraction(loss), keys, protection=protection).values
 
-    return _simulated(run, truth, query_counts, simulation, mechanism.privacy_measure, mechanism.name)
+    return _simulated(run, truth, query_counts, simulation, mechanism.privacy_measure, mechanism.name, progress)
 
 
 def _simulated(
@@ -225,10 +235,15 @@ def _simulated(
     simulation: Simulation,
     privacy_measure: PrivacyMeasure,
     name: str,
+    progress: Progress | None,
 ) -> Frontier:
     """The same for any numbers that a chain ends in, beside the `truth` of shape (Σ query counts,), table by table."""
     ends = np.cumsum(list(query_counts.values()))
-    simulation, tallies = _placed(lambda loss: _measure_at(run, loss, truth, ends, simulation), simulation, name)
+
+    def measured(loss: float) -> _Measured:
+        return _measure_at(run, loss, truth, ends, simulation, name=name, progress=progress or _silent)
+
+    simulation, tallies = _placed(measured, simulation, name)
     silent = np.argwhere(tallies["squared"].means == 0.0)
     if silent.size:
         loss, table = simulation.losses[silent[0][0]], list(query_counts)[silent[0][1]]
@@ -290,6 +305,9 @@ def _measure_at(
     truth: Floats,
     ends: Integers,
     simulation: Simulation,
+    *,
+    name: str,
+    progress: Progress,
 ) -> _Measured:
     """Mean and relative half-width of the band of each table's errors at one loss."""
     starts = np.concatenate([[0], ends[:-1]])
@@ -298,8 +316,14 @@ def _measure_at(
     squares, fourths = np.zeros_like(truth), np.zeros_like(truth)
     groups = min(GROUPS, simulation.repetitions)
     by_group = np.zeros((groups, len(truth)))
-    for repetition in range(simulation.repetitions):
-        error = np.asarray(run(loss, repetition), dtype=np.float64) - truth
+    done = f"simulating '{name}': release {{:,}} of {simulation.repetitions:,} at {loss:.3g}"
+    answers = on_all_processors(
+        lambda repetition: np.asarray(run(loss, repetition), dtype=np.float64),
+        simulation.repetitions,
+        told=lambda count: progress(done.format(count)),
+    )
+    for repetition, found_answers in enumerate(answers):
+        error = found_answers - truth
         square = np.square(error)
         squared[repetition] = np.add.reduceat(square, starts)
         absolute[repetition] = np.add.reduceat(np.abs(error), starts)
@@ -446,6 +470,7 @@ def decision_frontier(
     histogram: Histogram,
     simulation: Simulation,
     privacy_measure: PrivacyMeasure = PrivacyMeasure.PURE_DP,
+    progress: Progress | None = None,
 ) -> Frontier:
     """How far a decision with noisy answers is off, in USD, at each privacy loss; one table, named after the decision.
 
@@ -459,7 +484,7 @@ def decision_frontier(
         return decision.allocation(np.asarray(answers, dtype=np.float64))
 
     name = f"{decision.name} decided with noisy counts"
-    return _simulated(decide, truth, {decision.name: truth.size}, simulation, privacy_measure, name)
+    return _simulated(decide, truth, {decision.name: truth.size}, simulation, privacy_measure, name, progress)
 
 
 @dataclass(frozen=True, eq=False)
@@ -517,8 +542,9 @@ class Misallocation:
         means: list[float] = []
         spreads: list[float] = []
         for loss in self.simulation.losses:
-            found = _measure_at(run, loss, due, ends, self.simulation)[self.counted]
-            mean, spread = float(found[0][0]), float(found[1][0])
+            found = _measure_at(run, loss, due, ends, self.simulation, name=self.decision.name, progress=_silent)
+            found_at = found[self.counted]
+            mean, spread = float(found_at[0][0]), float(found_at[1][0])
             if not mean > 0 or (len(means) > 1 and spread > 1):
                 break
             means.append(mean / errors.table_errors(loss, self.counted)[self.table])
