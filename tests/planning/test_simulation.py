@@ -133,6 +133,8 @@ def test_a_technology_wins_on_data_that_suit_it_and_loses_on_others(tmp_path: Pa
             assert flat.errors[at].lower <= truth <= flat.errors[at].upper or flat.errors[at].value == pytest.approx(
                 truth, rel=0.02
             )
+        assert flat.bias is not None
+        assert flat.bias < 0.3 if wins else flat.bias > 0.99
         words = " ".join(plan_words(plan).split())
         assert ("surely errs at less cost than the plan's tables, and at the least" in words) is wins
         assert ("'flat' cost" in " ".join(plan.notes)) is wins

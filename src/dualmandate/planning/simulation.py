@@ -19,6 +19,7 @@ import numpy as np
 from dualmandate.choice import Choice, Limits, choose
 from dualmandate.errors import InvalidMechanism, Refusal, UnreadableSource
 from dualmandate.frontier import Frontier, Simulation, SimulationError, frontier_on, simulation_error
+from dualmandate.frontier.simulated import SimulatedCurves
 from dualmandate.mechanism import Answers, DataDependentMechanism, Keys
 from dualmandate.mechanism.mechanism import EVERY_PERSON
 from dualmandate.mechanism.technologies import DATA_DEPENDENT, WHOLE_NUMBERS
@@ -60,6 +61,7 @@ class SimulatedTechnology:
     errors: tuple[SimulationError, ...] = ()  # at each simulated loss: what they cost, relative to the plan's noise
     epsilon: SimulationError | None = None  # what it would choose; None where it cannot
     gained: SimulationError | None = None  # welfare at that, less the plan's, in money
+    bias: float | None = None  # share of the squared error at the choice that is the same in every release
     at_end: bool = False  # whether it would choose more, or less, than was simulated
 
 
@@ -141,6 +143,7 @@ class TechnologySimulation:
                 progress=self.progress,
             )
             errors = tuple(self._relative(frontier, loss) for loss in losses)
+            bias = self._bias(frontier)
         except Refusal as refusal:
             return SimulatedTechnology(name, why_not=f"{refusal.what}: {refusal.why}")
         try:
@@ -148,8 +151,8 @@ class TechnologySimulation:
             epsilon = simulation_error(frontier, lambda each: self._chosen(each).epsilon)
             gained = simulation_error(frontier, lambda each: self._chosen(each).welfare - self.choice.welfare)
         except Refusal:
-            return SimulatedTechnology(name, errors=errors)
-        return SimulatedTechnology(name, None, errors, epsilon, gained, at_end=alone.bound_by == "simulation")
+            return SimulatedTechnology(name, errors=errors, bias=bias)
+        return SimulatedTechnology(name, None, errors, epsilon, gained, bias, at_end=alone.bound_by == "simulation")
 
     def _chosen(self, frontier: Frontier) -> Choice:
         return choose(frontier, self.program.welfare, self.limits)
@@ -159,6 +162,14 @@ class TechnologySimulation:
         welfare = self.program.welfare
         planned = welfare.data_loss(self.technology.frontier, loss)
         return simulation_error(frontier, lambda each: welfare.data_loss(each, loss) / planned)
+
+    def _bias(self, frontier: Frontier) -> float:
+        """The share of bias in the squared errors at the choice, each table's weighed as the plan weighs its errors."""
+        assert isinstance(frontier.curves, SimulatedCurves)
+        errors = frontier.table_errors(self.choice.epsilon)
+        worth = {value.table: value.value_per_step for value in self.program.welfare.table_values}
+        weights = [errors[table] * worth.get(table, 0.0) for table in frontier.tables]
+        return float(np.average(frontier.curves.bias_shares(self.choice.epsilon), weights=weights))
 
     def _made(self, name: str, *, named: bool) -> DataDependentMechanism:
         if name != WHOLE_NUMBERS:

@@ -814,6 +814,11 @@ def _simulated(plan: Plan, part: SimulationOutcome, row: SimulatedTechnology) ->
     )
     what = "The plan's own tables, in whole numbers" if row.technology == WHOLE_NUMBERS else f"'{row.technology}'"
     yield f"{what}: errors cost so many times those of the plan's noise (95 % bands): {times}."
+    if row.bias is not None:
+        yield (
+            f"At the choice {percent(row.bias)} of its squared error is bias, the same in every release; the rest is "
+            "noise, and varies."
+        )
     if row.epsilon is None or row.gained is None:
         yield f"It would choose no {plan.choice.privacy_measure} alone."
         return

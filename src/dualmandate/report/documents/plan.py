@@ -546,6 +546,9 @@ class SimulatedTechnologyPart(DocumentModel):
     )
     epsilon: SimulationErrorPart | None = Field(description="What it would choose alone; null where it cannot.")
     gained: SimulationErrorPart | None = Field(description="Money: welfare at that, less the plan's.")
+    bias: Number | None = Field(
+        description="Share of its squared error at the choice that is bias: the same in every release."
+    )
     at_end: Whether = Field(description="Whether it would choose beyond what was simulated.")
 
 
