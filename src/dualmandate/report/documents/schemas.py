@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from dualmandate.audit.targets.tables_folder import TablesFile
 from dualmandate.errors import UnknownName, did_you_mean
 from dualmandate.program.schema import ProgramKeys
-from dualmandate.report.documents import commands, ledger, survey
+from dualmandate.report.documents import commands, inquiry, ledger, survey
 from dualmandate.report.documents.document import DocumentModel
 from dualmandate.report.documents.plan import PlanDocument
 from dualmandate.survey.schema import SurveyFile
@@ -43,6 +43,8 @@ DOCUMENTS: dict[str, type[DocumentModel]] = {
     "release": ledger.ReleaseDocument,
     "publication": ledger.PublicationDocument,
     "check": ledger.CheckDocument,
+    "price": inquiry.PriceDocument,
+    "answer": inquiry.AnswerDocument,
     "preferences": survey.PreferencesDocument,
     "questionnaire": survey.QuestionnaireDocument,
     "audit": commands.AuditDocument,
