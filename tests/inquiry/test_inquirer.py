@@ -16,6 +16,7 @@ from tests.inquiry.towns import Town, counts_of, inquirer_in, records, written_t
 
 from dualmandate.errors import (
     BudgetExceeded,
+    CannotWrite,
     InvalidAccount,
     InvalidQuery,
     InvalidRequest,
@@ -151,13 +152,13 @@ def test_a_question_that_was_cut_short_is_taken_up(step: str, tmp_path: Path, mo
         with pytest.raises(KeyboardInterrupt):
             found.ask(COUNT, TENTH, asker=ANN)
     assert the_ledger(found).spent("people") == Fraction(1, 10)
-    [kept] = [path.read_bytes() for path in (tmp_path / "answers").glob("*.json")] or [None]
+    kept = [path.read_bytes() for path in (tmp_path / "answers").glob("*.json")]
     answer = found.ask(COUNT, TENTH, asker=ANN)
     assert the_ledger(found).spent("people") == Fraction(1, 10)
     assert len(the_ledger(found).releases()) == 1
     assert the_ledger(found).release(answer.release).secret_destroyed
     path = tmp_path / "answers" / f"{answer.release}.json"
-    assert kept in (None, path.read_bytes())  # the same noise, to the last byte
+    assert kept in ([], [path.read_bytes()])  # the same noise, to the last byte
     assert found.ask(COUNT, TENTH, asker=ANN) == replace(answer, spent=None)
 
 
@@ -188,6 +189,19 @@ def test_an_answer_that_was_changed_or_lost_is_not_given(tmp_path: Path) -> None
             found.ask(COUNT, TENTH, asker=ANN)
         path.unlink(missing_ok=True)
     assert the_ledger(found).spent("people") == Fraction(1, 10)
+
+
+def test_an_answer_of_another_ledger_is_not_written_over(tmp_path: Path) -> None:
+    found = inquirer_in(tmp_path, CAP)
+    path = tmp_path / "answers" / "people-1.json"
+    path.parent.mkdir()
+    path.write_text("{}")
+    with pytest.raises(CannotWrite, match="not this answer"):
+        found.ask(COUNT, TENTH, asker=ANN)
+    assert path.read_text() == "{}"
+    [entry] = the_ledger(found).releases()
+    assert entry.state is ReleaseState.RESERVED  # nothing was opened: it can be canceled, or taken up elsewhere
+    assert replace(found, answers=tmp_path / "others").ask(COUNT, TENTH, asker=ANN).release == entry.name
 
 
 def refused(work: Callable[[], Answer]) -> Refusal:

@@ -14,6 +14,7 @@ from dualmandate.apps.check import checked_program
 from dualmandate.apps.ledgers import find_ledger, loss_of, number, person, spender_of
 from dualmandate.apps.options import AskFlags
 from dualmandate.apps.output import Output
+from dualmandate.apps.publish import RELEASES
 from dualmandate.errors import InvalidAccount, InvalidRequest, MissingKey
 from dualmandate.population.rational import written
 from dualmandate.population.wording import percent
@@ -106,7 +107,15 @@ def carry_out(typed: AskFlags, output: Output) -> None:
         answers = typed.answers or folder / ANSWERS
         inquirer = Inquirer(program, ledger, program.source, answers, typed.snapshot)
         who = spender_of(typed.by or ())
-        asker = Asker(person(who.by), who.group, who.purpose, typed.approved_by, typed.other_ledger, typed.sign)
+        asker = Asker(
+            person(who.by),
+            who.group,
+            who.purpose,
+            typed.approved_by,
+            typed.other_ledger,
+            typed.sign,
+            (folder / RELEASES,),
+        )
         question = inquirer.question(typed.question)
         records = _records(typed, program, question)
         loss = _loss_asked(typed, inquirer, program, question=question, records=records)
@@ -119,15 +128,16 @@ def carry_out(typed: AskFlags, output: Output) -> None:
             _check_source(program)
             progress("asking")
             with _pasteable(program, typed, loss):
+                _check_ledger(ledger, program)
                 answer = inquirer.ask(question.query, loss, asker=asker, probability=_probability(typed))
             notice = AnswerNotice(answer, inquirer.privacy_measure)
     output.tell(notice)
 
 
 def _ledger(program: ProgramFile, typed: AskFlags) -> Ledger | None:
-    """The ledger of the program; None where a price is asked for, and there is none yet."""
+    """The ledger of the program; None where there is none yet: a price can be told all the same."""
     start = program.document.path.parent
-    if typed.dry_run and not next_step.ledger_stands(start, typed.ledger):
+    if not next_step.ledger_stands(start, typed.ledger):
         return None
     return find_ledger(start, typed.ledger).open()
 
@@ -136,6 +146,15 @@ def _left(ledger: Ledger, account: str, asker: Asker) -> Fraction | None:
     """What an asker may still spend; None where nobody has opened the account."""
     known = {each.name for each in ledger.accounts()}
     return ledger.remaining(account, asker.parts) if account in known else None
+
+
+def _check_ledger(ledger: Ledger | None, program: ProgramFile) -> None:
+    if ledger is None:
+        raise InvalidAccount(
+            f"there is no ledger yet with the account '{program.account}'",
+            why="what an answer loses is booked before the records are opened",
+            instead="open its account; --dry-run needs none",
+        )
 
 
 def _check_source(program: ProgramFile) -> None:

@@ -18,12 +18,13 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from dualmandate.errors import InvalidRequest, NotApproved, Refusal, ReleaseConflict
+from dualmandate.errors import CannotWrite, InvalidRequest, NotApproved, Refusal, ReleaseConflict
 from dualmandate.inquiry.answer import Answer, rows_of
 from dualmandate.inquiry.pricing import MeasuredQuestion, Price, least_loss
 from dualmandate.inquiry.query import Query, Question, question_of
 from dualmandate.ledger import Approval, Ledger, ReleaseEntry, ReleaseState, Request, Scope
 from dualmandate.ledger.books import STEPS
+from dualmandate.ledger.chain import found_head
 from dualmandate.ledger.durable import alone_in, make_folders, write_durably
 from dualmandate.population import Domain, PrivacyLoss, PrivacyMeasure, Protection
 from dualmandate.population.arrays import Integers
@@ -80,6 +81,7 @@ class Asker:
     approved_by: str | None = None
     other_ledger: str | None = None  # why it may be, where another ledger has spent from the same records
     sign: Path | None = None  # the asker's ssh key, where a publication is to be signed
+    folders: tuple[Path, ...] = ()  # with releases, whose ledger heads are heeded
 
     @property
     def parts(self) -> dict[Scope, str]:
@@ -313,6 +315,7 @@ class _QuestionUnderWay:
         ledger, by = self.ledger, self.asker.by
         entry = self.reserved()
         try:
+            self.check_own(entry)
             open_records(ledger, self.source, entry.name, by=by)
             measured = self.measured(entry)
             self.reach(entry, ReleaseState.MEASURED)
@@ -327,6 +330,16 @@ class _QuestionUnderWay:
             raise refusal.advising(f"{refusal.instead}; then ask the same again: its loss is spent once") from None
         return ledger.release(entry.name), measured
 
+    def check_own(self, entry: ReleaseEntry) -> None:
+        """Refuse to write over another answer: that of another ledger, or of this one before it was set back."""
+        path = self.path(entry)
+        if path.exists() and found_head(path) != self.ledger.head_of(entry.name):
+            raise CannotWrite(
+                f"'{path}' is there already, and is not this answer",
+                why="another ledger's answer may have its name, or this ledger was restored from before that answer",
+                instead="name another folder for answers, or restore the newest copy of the ledger",
+            )
+
     def reserved(self) -> ReleaseEntry:
         """The reservation of this question: one that was left under way, or a new one, within every cap."""
         order = self.order
@@ -335,13 +348,15 @@ class _QuestionUnderWay:
                 return each
         asker, spent = self.asker, (order.account, order.plan_digest, self.snapshot, order.charge)
         request = Request(*spent, order.protection.unit, asker.by, asker.group, asker.purpose)
-        heed_all(self.ledger, self.source, ())
-        other_ledgers(self.ledger, self.source, (), reason=asker.other_ledger)  # before anything is written
+        heed_all(self.ledger, self.source, asker.folders)
+        other_ledgers(self.ledger, self.source, asker.folders, reason=asker.other_ledger)  # before anything is written
         approved = {each.by for each in self.ledger.approvals(order.account, order.plan_digest)}
         approver = asker.approved_by or (None if approved else asker.by)
         if approver is not None and approver not in approved:
             self.approve(approver)
-        return reserve(self.ledger, self.source, request, folders=(), other_ledger=asker.other_ledger, sign=asker.sign)
+        return reserve(
+            self.ledger, self.source, request, folders=asker.folders, other_ledger=asker.other_ledger, sign=asker.sign
+        )
 
     def approve(self, by: str) -> Approval:
         """Record who approves exactly this question at exactly this loss."""
@@ -377,6 +392,7 @@ class _QuestionUnderWay:
             "schema": KEPT,
             "release": entry.name,
             "account": entry.account,
+            "ledger_head": self.ledger.head_of(entry.name).document(),
             "question": self.asked.question.canonical,
             "loss": {"exact": self.asked.loss.exact(), "currency": str(self.asked.loss.privacy_measure)},
             "measured": {name: values.tolist() for name, values in measured.items()},

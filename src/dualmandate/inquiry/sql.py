@@ -15,9 +15,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 
-from sqlglot import exp, parse
+from sqlglot import Token, Tokenizer, TokenType, exp, parse
 from sqlglot.errors import ParseError, SqlglotError, TokenError
-from sqlglot.tokens import Token, Tokenizer, TokenType
 
 from dualmandate.errors import InvalidQuery, Place, did_you_mean
 from dualmandate.inquiry.query import Condition, Joined, Negated, Picked, Query, Ranged, StatisticKind, Unanswered
@@ -26,7 +25,11 @@ from dualmandate.population.rational import rational
 RECORDS = "records"  # the one table
 LONGEST = 10_000  # characters of a question
 DEEPEST = 50  # parentheses, and words such as NOT, within each other
-AGGREGATES = {exp.Count: StatisticKind.COUNT, exp.Sum: StatisticKind.SUM, exp.Avg: StatisticKind.MEAN}
+AGGREGATES: dict[type[exp.Expression], StatisticKind] = {
+    exp.Count: StatisticKind.COUNT,
+    exp.Sum: StatisticKind.SUM,
+    exp.Avg: StatisticKind.MEAN,
+}
 AGGREGATES |= {exp.Median: StatisticKind.QUANTILE, exp.Quantile: StatisticKind.QUANTILE}
 FORMS = "COUNT(*), SUM(name), AVG(name), MEDIAN(name) or QUANTILE(name, 0.9)"
 _ALLOWED = {

@@ -39,7 +39,7 @@ class PriceDocument(DocumentModel):
     unit: Text = Field(description="What errors are counted in.")
     is_exact: Whether = Field(description="By the exact noise; else a bound for the records that were assumed.")
     account: Text
-    remaining: IfAny[Amount] = Field(description="What the asker may still spend, in the account's currency.")
+    remaining: IfAny[Amount] = Field(None, description="What the asker may still spend, in the account's currency.")
 
 
 class AnswerPart(DocumentModel):
@@ -57,12 +57,12 @@ class AnswerDocument(DocumentModel):
 
     schema_: Schema[Literal["answer/1"]]
     statistic: Statistic
-    of: IfAny[Text] = Field(description="What was added up, averaged or ranked.")
+    of: IfAny[Text] = Field(None, description="What was added up, averaged or ranked.")
     columns: tuple[Text, ...] = Field(description="What was grouped by.")
     rows: tuple[AnswerPart, ...]
     probability: Share = Field(description="With which each interval holds, at least.")
     loss: Loss = Field(description="What it was measured with.")
     account: Text
     release: Text = Field(description="What it is in the ledger.")
-    spent: IfAny[Loss] = Field(description="What this asking cost; left out where it was answered before.")
+    spent: IfAny[Loss] = Field(None, description="What this asking cost; left out where it was answered before.")
     remaining: Amount = Field(description="What the asker may still spend, in the account's currency.")
