@@ -166,7 +166,7 @@ def test_query_variances_sum_to_the_total(case: Case) -> None:
 @pytest.mark.parametrize("measure", MEASURES)
 def test_slopes_are_derivatives(case: Case, measure: NamedMeasure) -> None:
     if measure == "absolute" and isinstance(case.mechanism, RandomizedResponse | UnaryEncoding):
-        return  # kinks: tests/mechanism/test_randomized_response.py compares chords
+        return  # kinks: tests/mechanism/local/test_randomized_response.py compares chords
     production, step = case.production, 1e-4 * case.loss
     high, low = (production.table_errors(case.loss + sign * step, measure) for sign in (1, -1))
     for name, slope in production.table_slopes(case.loss, measure).items():

@@ -4,6 +4,8 @@ from dualmandate.mechanism.gaussian import GAUSSIAN, DiscreteGaussian
 from dualmandate.mechanism.geometric import GEOMETRIC, Geometric
 from dualmandate.mechanism.k_norm import KNorm
 from dualmandate.mechanism.laplace import LAPLACE, Laplace
+from dualmandate.mechanism.local.randomized_response import RandomizedResponse
+from dualmandate.mechanism.local.unary_encoding import UnaryEncoding
 from dualmandate.mechanism.measurement import Measurement
 from dualmandate.mechanism.mechanism import (
     Distribution,
@@ -16,7 +18,6 @@ from dualmandate.mechanism.mechanism import (
     Production,
     TableMeasure,
 )
-from dualmandate.mechanism.randomized_response import RandomizedResponse
 from dualmandate.mechanism.rows import MatrixRows, Rows, StrategyRows, TableRows
 from dualmandate.mechanism.staircase import STAIRCASE, Staircase
 from dualmandate.mechanism.strategy import ExactStrategy, Strategy, optimize_strategy
@@ -32,7 +33,6 @@ from dualmandate.mechanism.technologies import (
     mechanism_named,
     staircase,
 )
-from dualmandate.mechanism.unary_encoding import UnaryEncoding
 
 __all__ = [
     "GAUSSIAN",

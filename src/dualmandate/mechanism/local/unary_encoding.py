@@ -22,7 +22,7 @@ import numpy as np
 
 from dualmandate.errors import InvalidMechanism
 from dualmandate.mechanism.combination import CharacteristicFunction
-from dualmandate.mechanism.local_production import REPLACE_ONE, LocalProduction, check_local, odds
+from dualmandate.mechanism.local.production import REPLACE_ONE, LocalProduction, check_local, odds
 from dualmandate.population import PrivacyMeasure, Protection
 from dualmandate.population.arrays import Floats, Integers
 from dualmandate.workload import Workload

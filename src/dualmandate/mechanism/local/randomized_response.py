@@ -24,7 +24,7 @@ import numpy as np
 from dualmandate.errors import InvalidLoss, InvalidMechanism
 from dualmandate.mechanism.combination import CharacteristicFunction
 from dualmandate.mechanism.geometric import GEOMETRIC
-from dualmandate.mechanism.local_production import REPLACE_ONE, LocalProduction, check_local, odds
+from dualmandate.mechanism.local.production import REPLACE_ONE, LocalProduction, check_local, odds
 from dualmandate.mechanism.mechanism import positive_loss
 from dualmandate.population import PrivacyMeasure, Protection
 from dualmandate.population.arrays import Floats, Integers

@@ -1,0 +1,1 @@
+"""Nobody is trusted with the records: people, or their devices, randomize what they report."""
