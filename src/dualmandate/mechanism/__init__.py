@@ -4,6 +4,8 @@ from dualmandate.mechanism.gaussian import GAUSSIAN, DiscreteGaussian
 from dualmandate.mechanism.geometric import GEOMETRIC, Geometric
 from dualmandate.mechanism.k_norm import KNorm
 from dualmandate.mechanism.laplace import LAPLACE, Laplace
+from dualmandate.mechanism.local.bit_flip import BitFlip
+from dualmandate.mechanism.local.one_bit_mean import OneBitMean
 from dualmandate.mechanism.local.randomized_response import RandomizedResponse
 from dualmandate.mechanism.local.unary_encoding import UnaryEncoding
 from dualmandate.mechanism.measurement import Measurement
@@ -40,6 +42,7 @@ __all__ = [
     "LAPLACE",
     "NOISE_LAWS",
     "STAIRCASE",
+    "BitFlip",
     "DiscreteGaussian",
     "Distribution",
     "ExactLaw",
@@ -56,6 +59,7 @@ __all__ = [
     "Noise",
     "NoiseLaw",
     "NoiseMechanism",
+    "OneBitMean",
     "OptimizedMechanism",
     "Production",
     "RandomizedResponse",

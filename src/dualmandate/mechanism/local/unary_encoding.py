@@ -20,9 +20,15 @@ from typing import ClassVar
 
 import numpy as np
 
-from dualmandate.errors import InvalidMechanism
 from dualmandate.mechanism.combination import CharacteristicFunction
-from dualmandate.mechanism.local.production import REPLACE_ONE, LocalProduction, check_local, odds
+from dualmandate.mechanism.local.production import (
+    REPLACE_ONE,
+    LocalProduction,
+    check_local,
+    check_people,
+    odds,
+    shares_array,
+)
 from dualmandate.population import PrivacyMeasure, Protection
 from dualmandate.population.arrays import Floats, Integers
 from dualmandate.workload import Workload
@@ -104,17 +110,8 @@ class UnaryEncoding:
     privacy_measure: ClassVar[PrivacyMeasure] = PrivacyMeasure.PURE_DP
 
     def __post_init__(self) -> None:
-        shares = self.sensitive_shares
-        known = shares is None or (len(shares) == self.levels and min(shares) >= 0)
-        add_up = shares is None or math.isclose(math.fsum(shares), 1, rel_tol=1e-9)
-        if not (known and add_up and self.levels >= 2 and self.population_size >= 1):
-            raise InvalidMechanism(
-                f"unary encoding of {self.levels} levels by {self.population_size} people with the shares {shares}",
-                why="people differ in two levels at least, and their shares add up to 1",
-                instead="give at least two levels, one share a level or none, and at least one person",
-            )
+        check_people(self.name, self.population_size, self.levels, self.sensitive_shares)
 
     def production(self, workload: Workload, protection: Protection = REPLACE_ONE) -> UnaryProduction:
         check_local(self.name, self.levels, workload, protection)
-        shares = None if self.sensitive_shares is None else np.array(self.sensitive_shares)
-        return UnaryProduction(workload, protection, self.population_size, shares)
+        return UnaryProduction(workload, protection, self.population_size, shares_array(self.sensitive_shares))
