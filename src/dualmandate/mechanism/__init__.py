@@ -1,5 +1,12 @@
 """How answers are produced: the measurement, the laws of noise, and one technology a module."""
 
+from dualmandate.mechanism.count_of_counts import (
+    GroupForm,
+    MeasuredGroups,
+    counts_by_size,
+    earth_movers_distance,
+    measure_groups,
+)
 from dualmandate.mechanism.gaussian import GAUSSIAN, DiscreteGaussian
 from dualmandate.mechanism.geometric import GEOMETRIC, Geometric
 from dualmandate.mechanism.k_norm import KNorm
@@ -48,11 +55,13 @@ __all__ = [
     "ExactLaw",
     "ExactStrategy",
     "Geometric",
+    "GroupForm",
     "KNorm",
     "Laplace",
     "MatrixMechanism",
     "MatrixRows",
     "Measure",
+    "MeasuredGroups",
     "Measurement",
     "Mechanism",
     "NamedMeasure",
@@ -71,9 +80,12 @@ __all__ = [
     "TableMeasure",
     "TableRows",
     "UnaryEncoding",
+    "counts_by_size",
+    "earth_movers_distance",
     "gaussian",
     "geometric",
     "laplace",
+    "measure_groups",
     "mechanism_named",
     "optimize_strategy",
     "staircase",
