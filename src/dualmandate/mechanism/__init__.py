@@ -7,6 +7,8 @@ from dualmandate.mechanism.count_of_counts import (
     earth_movers_distance,
     measure_groups,
 )
+from dualmandate.mechanism.data_dependent import Answers, DataDependentMechanism, Keys, simulation_keys
+from dualmandate.mechanism.exponential import rate_of, select
 from dualmandate.mechanism.gaussian import GAUSSIAN, DiscreteGaussian
 from dualmandate.mechanism.geometric import GEOMETRIC, Geometric
 from dualmandate.mechanism.k_norm import KNorm
@@ -49,7 +51,9 @@ __all__ = [
     "LAPLACE",
     "NOISE_LAWS",
     "STAIRCASE",
+    "Answers",
     "BitFlip",
+    "DataDependentMechanism",
     "DiscreteGaussian",
     "Distribution",
     "ExactLaw",
@@ -57,6 +61,7 @@ __all__ = [
     "Geometric",
     "GroupForm",
     "KNorm",
+    "Keys",
     "Laplace",
     "MatrixMechanism",
     "MatrixRows",
@@ -88,5 +93,8 @@ __all__ = [
     "measure_groups",
     "mechanism_named",
     "optimize_strategy",
+    "rate_of",
+    "select",
+    "simulation_keys",
     "staircase",
 ]
