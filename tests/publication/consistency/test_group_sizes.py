@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dualmandate.errors import InvalidMechanism
-from dualmandate.mechanism import GroupForm, counts_by_size, earth_movers_distance
-from dualmandate.mechanism.noise import NoiseKey, subkey
+from dualmandate.mechanism import GroupForm, counts_by_size, earth_movers_distance, simulation_keys
 from dualmandate.population import PrivacyLoss, Protection
 from dualmandate.population.arrays import Floats, Integers
 from dualmandate.publication.consistency import Tree, consistent_groups, measured_levels
@@ -19,10 +18,6 @@ from dualmandate.publication.consistency.group_sizes import matched_groups
 
 TREE = Tree((np.repeat(0, 5), np.repeat(np.arange(5), 8)))
 EVERYBODY = Protection()
-
-
-def key_of(name: str, number: int = 0) -> NoiseKey:
-    return subkey(bytes(32), str(number), histogram_mac=b"", measurement=name)
 
 
 def counts_of_levels(tree: Tree, leaves: Integers) -> list[Integers]:
@@ -47,7 +42,7 @@ def test_tables_add_up_and_keep_the_number_of_groups(seed: int, form: GroupForm,
         leaves,
         loss=PrivacyLoss.pure(epsilon),
         protection=EVERYBODY,
-        key_of=lambda name: key_of(name, seed),
+        keys=simulation_keys(1, seed),
         form=form,
     )
     found = consistent_groups(tree, [level.fitted() for level in measured])
@@ -124,7 +119,7 @@ def test_errors_beside_those_of_means_and_of_the_naive_form(shape: str) -> None:
                     leaves,
                     loss=PrivacyLoss.pure(1),
                     protection=EVERYBODY,
-                    key_of=lambda name, number=number: key_of(name, number),
+                    keys=simulation_keys(2, number),
                     form=form,
                 )
             ]
@@ -143,7 +138,7 @@ def test_errors_beside_those_of_means_and_of_the_naive_form(shape: str) -> None:
 def test_what_is_refused() -> None:
     leaves = np.ones((3, 4), dtype=np.int64)
     with pytest.raises(InvalidMechanism, match="for 40 areas"):
-        measured_levels(TREE, leaves, loss=PrivacyLoss.pure(1), protection=EVERYBODY, key_of=key_of)
+        measured_levels(TREE, leaves, loss=PrivacyLoss.pure(1), protection=EVERYBODY, keys=simulation_keys(0, 0))
     tree = Tree((np.array([0, 0]),))
     for fitted in (
         [np.array([[3, 1]])],

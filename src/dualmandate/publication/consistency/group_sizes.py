@@ -14,13 +14,13 @@ what is left of the children's errors adds up at the root.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from dualmandate.errors import InvalidMechanism
 from dualmandate.mechanism.count_of_counts import GroupForm, MeasuredGroups, measure_groups
-from dualmandate.mechanism.noise import NoiseKey
+from dualmandate.mechanism.data_dependent import Keys
 from dualmandate.population import PrivacyLoss, Protection
 from dualmandate.population.arrays import Integers
 from dualmandate.publication.consistency.partitions import Tree
@@ -32,12 +32,12 @@ def measured_levels(
     *,
     loss: PrivacyLoss,
     protection: Protection,
-    key_of: Callable[[str], NoiseKey],
+    keys: Keys,
     form: GroupForm = GroupForm.RUNNING_COUNTS,
 ) -> tuple[MeasuredGroups, ...]:
     """Measure the groups of every level of a geography, each at the same part of the loss; root first.
 
-    `leaves` are exact counts of counts of the last level, shape (areas, K + 1). `key_of` gives each measurement a key
+    `leaves` are exact counts of counts of the last level, shape (areas, K + 1). `keys` gives each measurement a key
     of its own, by its name. The number of groups of each area is public.
     """
     if leaves.ndim != 2 or leaves.shape[1] < 2 or leaves.shape[0] != tree.sizes[-1]:
@@ -51,7 +51,7 @@ def measured_levels(
     for starts in reversed(tree.starts):
         levels.append(_sums(levels[-1], starts))
     return tuple(
-        measure_groups(counts, form=form, loss=share, protection=protection, key=key_of(f"level {level} {form}"))
+        measure_groups(counts, form=form, loss=share, protection=protection, key=keys(f"level {level} {form}"))
         for level, counts in enumerate(reversed(levels))
     )
 
