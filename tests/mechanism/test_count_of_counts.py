@@ -169,7 +169,7 @@ def test_what_is_refused() -> None:
         ((sizes * 0.5).astype(np.float64), sizes * 0),
     ):
         with pytest.raises(InvalidMechanism, match="without a whole size"):
-            counts_by_size(bad, areas, area_count=1, largest=4)
+            counts_by_size(bad, areas, area_count=1, largest=4)  # type: ignore[arg-type]
     held = Protection(neighbors=Neighbors.REPLACE_ONE, invariants=(Invariant("all"),))
     with pytest.raises(InvalidMechanism, match="beside the exact total"):
         group_sensitivity(GroupForm.SIZES, held, largest=4, norm="l1")
@@ -183,7 +183,7 @@ def test_sizes_that_rise_by_distances_err_less_than_by_squares(groups: int) -> N
     """Households; the nearest rising numbers by squares are those of [HRMS10]."""
     from scipy.optimize import isotonic_regression
 
-    sizes = np.sort(np.random.default_rng(groups).poisson(1.6, groups) + 1)
+    sizes = np.sort(np.random.default_rng(groups).poisson(1.6, groups).astype(np.int64)) + 1
     counts = counts_by_size(sizes, np.zeros_like(sizes), area_count=1, largest=60)
     distances = squares = 0.0
     for number in range(8):

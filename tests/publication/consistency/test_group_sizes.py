@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dualmandate.errors import InvalidMechanism
-from dualmandate.mechanism import GroupForm, counts_by_size, earth_movers_distance, simulation_keys
+from dualmandate.mechanism import GEOMETRIC, GroupForm, counts_by_size, earth_movers_distance, simulation_keys
 from dualmandate.population import PrivacyLoss, Protection
 from dualmandate.population.arrays import Floats, Integers
 from dualmandate.publication.consistency import Tree, consistent_groups, measured_levels
@@ -133,6 +133,23 @@ def test_errors_beside_those_of_means_and_of_the_naive_form(shape: str) -> None:
             errors += [earth_movers_distance(table, truth).sum() for table, truth in zip(tables, exact, strict=True)]
     assert np.all(ours < naive / 3)
     assert np.all(ours < means)
+
+
+@pytest.mark.parametrize("form", [GroupForm.COUNTS, GroupForm.RUNNING_COUNTS])
+def test_every_level_has_its_part_of_the_loss(form: GroupForm) -> None:
+    """Three levels at ε = 3: noise of ε = 1 a level, of half that where a person changes two numbers."""
+    leaves = np.full((40, 501), 10)
+    measured = measured_levels(
+        TREE, leaves, loss=PrivacyLoss.pure(3), protection=EVERYBODY, keys=simulation_keys(3, 0), form=form
+    )
+    running = form is GroupForm.RUNNING_COUNTS
+    seen = []
+    for level, exact in zip(measured, counts_of_levels(TREE, leaves), strict=True):
+        seen.append(level.values - (exact.cumsum(axis=1)[:, :-1] if running else exact))
+        assert np.square(seen[-1]).mean() == pytest.approx(
+            GEOMETRIC.variance(1.0 if running else 0.5), rel=0.4 if len(exact) == 1 else 0.15
+        )
+    assert abs(np.corrcoef(seen[0][0], seen[1][0])[0, 1]) < 0.2  # noise of its own
 
 
 def test_what_is_refused() -> None:

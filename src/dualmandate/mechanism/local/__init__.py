@@ -10,10 +10,10 @@ from dualmandate.mechanism.local.count_mean_sketch import CountMeanSketch, Sketc
 from dualmandate.mechanism.local.memoized import Devices, MemoizedMean
 from dualmandate.mechanism.local.one_bit_mean import OneBitMean, OneBitSurvey
 from dualmandate.mechanism.local.price import price_of_not_trusting_the_curator
-from dualmandate.mechanism.local.randomized_response import RandomizedResponse
+from dualmandate.mechanism.local.randomized_response import RandomizedResponse, ResponseSurvey
 from dualmandate.mechanism.local.rappor import Rappor, RapporCounts
 from dualmandate.mechanism.local.rappor_decoding import WordCount, decode_reports
-from dualmandate.mechanism.local.unary_encoding import UnaryEncoding
+from dualmandate.mechanism.local.unary_encoding import UnaryEncoding, UnarySurvey
 
 __all__ = [
     "BitFlip",
@@ -26,8 +26,10 @@ __all__ = [
     "RandomizedResponse",
     "Rappor",
     "RapporCounts",
+    "ResponseSurvey",
     "Sketch",
     "UnaryEncoding",
+    "UnarySurvey",
     "WordCount",
     "decode_reports",
     "device_words",
