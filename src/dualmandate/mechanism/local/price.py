@@ -14,7 +14,8 @@ def price_of_not_trusting_the_curator(
 ) -> float:
     """Expected squared error, over that of geometric noise on the same answers at the same loss.
 
-    N/2 for a count that is answered with one bit a person, at every ε. Source: [AS19], appendix B; [DKY17].
+    N/2 for a count that is answered with one bit a person, at every ε: N(u² + u) over 2(u² + u), u = 1/(e^ε − 1).
+    Source: the first is that of [W65] and of [DKY17], the second that of [GRS12].
     """
     local = mechanism.production(workload, protection)
     return local.expected_squared_error(epsilon) / geometric().production(workload, protection).expected_squared_error(
