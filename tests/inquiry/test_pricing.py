@@ -14,7 +14,7 @@ from tests.inquiry.towns import AGES, DOMAIN, Town, counts_of, records
 from dualmandate.errors import InvalidQuery, InvalidRequest
 from dualmandate.inquiry import Inquirer, Price, question_of
 from dualmandate.inquiry.answer import rows_of
-from dualmandate.inquiry.pricing import MeasuredQuestion
+from dualmandate.inquiry.pricing import MeasuredQuestion, quantile_levels
 from dualmandate.inquiry.sql import parse_sql
 from dualmandate.mechanism.noise import NoiseKey
 from dualmandate.population import Neighbors, PrivacyLoss, PrivacyMeasure, Protection
@@ -136,6 +136,14 @@ def test_intervals_of_quantiles_hold_as_often_as_they_say(level: str, loss: Priv
         assert int(row.lower) <= int(row.value) <= int(row.upper)
     assert np.mean(held) >= 0.9 - 4 * 0.3 / math.sqrt(len(held))
     assert np.mean(wide) < len(AGES) - 2
+
+
+def test_a_quantile_is_the_first_level_that_holds_its_share() -> None:
+    """3 of 30 records are a tenth of them, also where 0.1 · 30 is more than 3 to floats."""
+    counts = np.array([3, 27, *[0] * 10])
+    for level, expected in (("0.1", 0), ("0.101", 1), ("0.999", 1)):
+        asked = measured(f"SELECT QUANTILE(age, {level}) FROM records", PrivacyLoss.pure(200))
+        assert quantile_levels(asked, counts, Fraction(9, 10))[0] == expected
 
 
 def test_a_rank_is_off_by_as_much_as_is_priced() -> None:

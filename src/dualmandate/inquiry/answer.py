@@ -63,7 +63,7 @@ def rows_of(
         axis = question.domain.axis(str(question.query.of))
         levels, picked = question.domain.attributes[axis].levels, question.picked.get(axis)
         counted = range(len(levels)) if picked is None else np.flatnonzero(picked).tolist()
-        places = quantile_levels(asked, measured[asked.groups[0].name].astype(np.float64), nominal)
+        places = quantile_levels(asked, measured[asked.groups[0].name], nominal)
         value, lower, upper = (levels[counted[place]] for place in places)
         return (AnswerRow((), value, None, lower, upper),)
     labels = list(asked.groups[0].measurement.workload.labels(asked.groups[0].tables[0].name))

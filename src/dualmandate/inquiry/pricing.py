@@ -25,7 +25,7 @@ from dualmandate.inquiry.query import Question, StatisticKind
 from dualmandate.mechanism import GAUSSIAN, GEOMETRIC, Measurement
 from dualmandate.mechanism.rows import TableRows
 from dualmandate.population import Neighbors, PrivacyLoss, PrivacyMeasure, Protection
-from dualmandate.population.arrays import Floats
+from dualmandate.population.arrays import Integers
 from dualmandate.publication.intervals import Draws, Probability, asked_for, outward, spread_of
 from dualmandate.publication.number_errors import NumberErrors
 from dualmandate.publication.release_spec import Group
@@ -176,15 +176,14 @@ def least_loss(
     return PrivacyLoss(amount, privacy_measure)
 
 
-def quantile_levels(asked: MeasuredQuestion, counts: Floats, probability: Fraction) -> tuple[int, int, int]:
+def quantile_levels(asked: MeasuredQuestion, counts: Integers, probability: Fraction) -> tuple[int, int, int]:
     """The level that is the quantile by these noisy counts, and the first and the last that it may be."""
-    level = float(asked.question.query.level or 0)
-    below = np.cumsum(counts)
-    ranks = below - level * below[-1]  # T_k/d
+    level, below = asked.question.query.level or Fraction(0), np.cumsum(counts).tolist()
+    exact = [count - level * below[-1] for count in below]  # T_k/d; in floats 0.1 · 30 is more than 3
+    ranks = np.array([float(rank) for rank in exact])
     tail = 1 - float(probability)
     reach = np.array([outward(asked.rank_draws(place), [tail])[0] for place in range(len(counts))])
-    reached = np.flatnonzero(ranks >= 0)
-    found = int(reached[0]) if len(reached) else len(counts) - 1
+    found = next((place for place, rank in enumerate(exact) if rank >= 0), len(exact) - 1)
     may_reach = ranks >= -reach
     may_fall_short = np.concatenate([[True], (ranks < reach)[:-1]])
     inside = np.flatnonzero(may_reach & may_fall_short)
