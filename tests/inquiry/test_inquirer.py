@@ -130,6 +130,20 @@ def test_two_askers_at_once_never_pass_the_cap(tmp_path: Path) -> None:
     the_ledger(found).verify()
 
 
+def test_two_who_ask_the_same_at_once_pay_once(tmp_path: Path) -> None:
+    found = inquirer_in(tmp_path, CAP)
+
+    def ask(name: str) -> Answer:
+        ledger = open_ledger(tmp_path / "state" / "ledger.sqlite", read_key(tmp_path / "state" / "key"))
+        return replace(found, ledger=ledger).ask(COUNT, TENTH, asker=Asker(name))
+
+    with ThreadPoolExecutor(2) as pool:
+        one, other = pool.map(ask, ("Ann", "Cem"))
+    assert one.rows == other.rows
+    assert sorted([one.spent is None, other.spent is None]) == [False, True]
+    assert the_ledger(found).spent("people") == Fraction(1, 10)
+
+
 @pytest.mark.parametrize("step", ["open_records", "tabulate", "measure", "write_durably", "settled"])
 def test_a_question_that_was_cut_short_is_taken_up(step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = inquirer_in(tmp_path, CAP)
