@@ -18,6 +18,14 @@ from dualmandate.mechanism.mechanism import (
     Production,
     TableMeasure,
 )
+from dualmandate.mechanism.multiplicative_weights import (
+    InteractiveAnswer,
+    InteractiveAnswers,
+    InteractiveState,
+    InteractiveTerms,
+    MultiplicativeWeights,
+    threshold_for,
+)
 from dualmandate.mechanism.randomized_response import RandomizedResponse
 from dualmandate.mechanism.rows import MatrixRows, Rows, StrategyRows, TableRows
 from dualmandate.mechanism.staircase import STAIRCASE, Staircase
@@ -49,6 +57,10 @@ __all__ = [
     "ExactLaw",
     "ExactStrategy",
     "Geometric",
+    "InteractiveAnswer",
+    "InteractiveAnswers",
+    "InteractiveState",
+    "InteractiveTerms",
     "KNorm",
     "Keys",
     "Laplace",
@@ -57,6 +69,7 @@ __all__ = [
     "Measure",
     "Measurement",
     "Mechanism",
+    "MultiplicativeWeights",
     "NamedMeasure",
     "Noise",
     "NoiseLaw",
@@ -81,4 +94,5 @@ __all__ = [
     "select",
     "simulation_keys",
     "staircase",
+    "threshold_for",
 ]
