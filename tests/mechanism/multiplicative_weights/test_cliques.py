@@ -46,7 +46,7 @@ def test_marginals_are_those_of_the_domain_written_out(name: str) -> None:
 
 def test_a_chain_of_many_attributes_costs_what_its_cliques_do() -> None:
     shape = (10,) * 40
-    links = [(axis, axis + 1) for axis in range(39)]
+    links: list[Axes] = [(axis, axis + 1) for axis in range(39)]
     tree = JunctionTree.joining(shape, links)
     assert tree.size == 39 * 100 + 10
     generator = np.random.default_rng(5)

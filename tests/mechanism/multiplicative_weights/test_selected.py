@@ -272,10 +272,10 @@ def test_empty_data_are_answered(protection: Protection) -> None:
     assert np.all(np.abs(found.values) <= found.half_widths)
 
 
-@pytest.mark.parametrize("wrong", [{"rounds": 0}, {"rounds": True}, {"rounds": -3}, {"replays": -1}])
-def test_no_rounds_are_refused(wrong: dict[str, int]) -> None:
+@pytest.mark.parametrize(("rounds", "replays"), [(0, 1), (True, 1), (-3, 1), (1, -1)])
+def test_no_rounds_are_refused(rounds: int, replays: int) -> None:
     with pytest.raises(InvalidMechanism):
-        MultiplicativeWeights(**wrong)
+        MultiplicativeWeights(rounds=rounds, replays=replays)
 
 
 def test_what_is_not_served_is_refused() -> None:

@@ -84,7 +84,9 @@ class JunctionTree:
                 shared = self.separator(place)
                 back = _log_sum(logs[parent], self.cliques[parent], shared) - sent[place]
                 logs[place] += spread(back, shared, self.cliques[place])
-        return CliqueMarginals(self, tuple(_normalized(each) for each in logs), total)
+        roots = [place for place, parent in enumerate(self.parents) if parent is None]
+        log_sum = sum(float(_log_sum(logs[place].reshape(-1), (0,), ())) for place in roots)
+        return CliqueMarginals(self, tuple(_normalized(each) for each in logs), total, log_sum)
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,6 +96,7 @@ class CliqueMarginals:
     tree: JunctionTree
     shares: tuple[Floats, ...]  # one a clique of the tree, in its shape; each sums to 1
     total: float
+    log_sum: float  # of the weights of all cells
 
     def of(self, axes: Axes) -> Floats:
         """The marginal of some attributes, in their shape; of several cliques by elimination along the tree."""

@@ -1,10 +1,13 @@
 """The distribution that multiplicative weights keep: as even as may be, moved by what was measured.
 
-Every step multiplies each cell's weight by exp(step·Σ (measured − fitted)·query(cell)): once with the newest
-measurement, as published [HLM12], or again and again with all of them, weighted by how sure each is (mirror descent on
-Σ (measured − fitted)²/variance, with steps that are halved until they help). Noise is in the measurements already, so
-that no number of steps costs any privacy. A cell's weight is never written out: it is a product of potentials over the
-attributes of each measurement.
+A cell weighs exp(Σ pull·query(cell)), with one pull a number that was measured. As published [HLM12], the newest pull
+grows once by (measured − fitted)/(2N). Or all measurements are gone through again until they fit together: the
+distribution p of N records with the least Σ (measured − fitted)²/(2·variance) + τ·N·KL(p ‖ even), by its convex dual
+in the pulls, in which the slope is fitted − measured + τ·variance·pull. τ is one over what an even distribution
+answers on average: a table's cells then give way like counts that spread about as widely as they are large.
+
+Noise is in the measurements already, so that no number of steps costs any privacy. Weights are never written out for
+the whole domain: they are products of potentials over the attributes of each measurement.
 """
 
 from __future__ import annotations
@@ -20,9 +23,6 @@ from dualmandate.population.arrays import Floats, Integers
 from dualmandate.workload import Row, Table, Total, Workload
 
 LARGEST_ROWS = 2**24  # numbers of queries that are written out to be applied together
-GROWTH = 2.0  # of a step that helped
-MOST_HALVINGS = 30
-ENOUGH = 1e-7  # of the misfit, that a step must gain for another to be made
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,41 +81,46 @@ class _Together:
     """Single queries about the same attributes, applied as one matrix."""
 
     axes: Axes
+    places: Integers  # of their numbers among all
     rows: Floats  # shape (queries, cells)
-    values: Floats
-    weights: Floats
 
-    def misfit(self, marginal: Floats) -> tuple[float, Floats]:
-        """Σ (measured − fitted)²/(2·variance), and its slope in every cell."""
-        off = self.rows @ marginal.reshape(-1) - self.values
-        return float(off @ (self.weights * off)) / 2, ((self.weights * off) @ self.rows).reshape(marginal.shape)
+    def answers(self, marginal: Floats) -> Floats:
+        return np.asarray(self.rows @ marginal.reshape(-1))
+
+    def back(self, numbers: Floats) -> Floats:
+        return np.asarray(numbers @ self.rows)
 
 
 @dataclass(frozen=True, eq=False)
 class _Whole:
     """A whole table."""
 
-    reading: Reading
+    asked: Asked
+    places: Integers
 
     @property
     def axes(self) -> Axes:
-        return self.reading.asked.axes
+        return self.asked.axes
 
-    def misfit(self, marginal: Floats) -> tuple[float, Floats]:
-        weight = 1 / self.reading.variance
-        off = self.reading.asked.answers(marginal) - self.reading.values
-        return weight * float(off @ off) / 2, self.reading.asked.back(weight * off)
+    def answers(self, marginal: Floats) -> Floats:
+        return self.asked.answers(marginal)
+
+    def back(self, numbers: Floats) -> Floats:
+        return self.asked.back(numbers).reshape(-1)
 
 
 @dataclass
 class FittedDistribution:
-    """The distribution as it stands; it grows with every reading."""
+    """The distribution as it stands; it grows with every reading.
+
+    A cell weighs exp(Σ pull·query(cell)): one pull a number that was read.
+    """
 
     domain: Domain
     total: float
     readings: list[Reading] = field(default_factory=list)
+    pulls: Floats = field(default_factory=lambda: np.zeros(0))
     potentials: dict[Axes, Floats] = field(default_factory=dict)
-    step: float = 0.0  # the last that helped
     _known: CliqueMarginals | None = None
     _tree: JunctionTree | None = None
 
@@ -143,6 +148,7 @@ class FittedDistribution:
     def read(self, reading: Reading) -> None:
         """Take in what was measured, without moving yet."""
         self.readings.append(reading)
+        self.pulls = np.concatenate([self.pulls, np.zeros(len(reading.values))])
         axes = reading.asked.axes
         if axes not in self.potentials:
             self.potentials[axes] = np.zeros([self.domain.shape[axis] for axis in axes])
@@ -153,58 +159,64 @@ class FittedDistribution:
         if not self.total > 0:
             return
         reading = self.readings[-1]
-        off = reading.values - self.answers(reading.asked)
-        largest = reading.asked.table.largest_entry
-        self.potentials[reading.asked.axes] += reading.asked.back(off / largest) / (2 * self.total * largest)
+        pull = (reading.values - self.answers(reading.asked)) / (2 * self.total * reading.asked.table.largest_entry**2)
+        self.pulls[len(self.pulls) - len(pull) :] += pull
+        self.potentials[reading.asked.axes] += reading.asked.back(pull)
         self._known = None
 
     def replay(self, steps: int) -> None:
         """So many steps with all readings; fewer where they no longer help."""
+        from scipy.optimize import minimize
+
         if not self.total > 0:
             return
-        parts = self._parts()
-        misfit, slopes = self._misfit(parts, self.marginals)
-        step = self.step or 1.0 / (self.total * max(1 / each.variance for each in self.readings))
-        for _ in range(steps):
-            gained = 0.0
-            for _ in range(MOST_HALVINGS):
-                moved = {axes: value - step * slopes.get(axes, 0.0) for axes, value in self.potentials.items()}
-                marginals = self.tree.marginals(moved, self.total)
-                found, there = self._misfit(parts, marginals)
-                if found < misfit:
-                    gained = misfit - found
-                    break
-                step /= 2
-            if not gained > 0:
-                break
-            self.potentials, self._known, self.step = moved, marginals, step
-            done = gained <= ENOUGH * misfit
-            misfit, slopes, step = found, there, step * GROWTH
-            if done:
-                break
+        parts, values = self._parts(), np.concatenate([reading.values for reading in self.readings]).astype(np.float64)
+        even = [np.abs(each.asked.answers(self._even(each.asked.axes))).mean() for each in self.readings]
+        give = np.concatenate([np.full(len(each.values), each.variance) for each in self.readings]) / max(
+            1.0, float(np.mean(even))
+        )
+
+        fitted = np.concatenate([self.answers(each.asked) for each in self.readings])
+        scale = 1 / np.sqrt(np.abs(fitted) + give)  # about the curvature of each pull alone
+
+        def off(scaled: Floats) -> tuple[float, Floats]:
+            """N·ln Σ exp(Σ pull·query) − Σ pull·measured + Σ give·pull²/2, and its slope."""
+            pulls = scaled * scale
+            marginals = self.tree.marginals(self._potentials(parts, pulls), self.total)
+            slope = give * pulls - values
+            for part in parts:
+                slope[part.places] += part.answers(marginals.of(part.axes))
+            return self.total * marginals.log_sum + float(pulls @ (give * pulls / 2 - values)), slope * scale
+
+        found = minimize(off, self.pulls / scale, jac=True, method="L-BFGS-B", options={"maxiter": steps})
+        self.pulls = found.x * scale
+        self.potentials, self._known = self._potentials(parts, self.pulls), None
+
+    def _even(self, axes: Axes) -> Floats:
+        shape = [self.domain.shape[axis] for axis in axes]
+        return np.full(shape, self.total / np.prod(shape))
+
+    def _potentials(self, parts: list[_Together | _Whole], pulls: Floats) -> dict[Axes, Floats]:
+        found = {axes: np.zeros(potential.shape) for axes, potential in self.potentials.items()}
+        for part in parts:
+            found[part.axes] += part.back(pulls[part.places]).reshape(found[part.axes].shape)
+        return found
 
     def _parts(self) -> list[_Together | _Whole]:
         parts: list[_Together | _Whole] = []
-        single: dict[Axes, list[Reading]] = {}
+        single: dict[Axes, list[tuple[Reading, int]]] = {}
+        place = 0
         for reading in self.readings:
+            count = len(reading.values)
             if reading.asked.table.query_count > 1:
-                parts.append(_Whole(reading))
+                parts.append(_Whole(reading.asked, np.arange(place, place + count)))
             else:
-                single.setdefault(reading.asked.axes, []).append(reading)
+                single.setdefault(reading.asked.axes, []).append((reading, place))
+            place += count
         for axes, readings in single.items():
             at_once = max(1, LARGEST_ROWS // self.tree.cells(axes))
             for start in range(0, len(readings), at_once):
                 some = readings[start : start + at_once]
-                rows = np.stack([reading.asked.written for reading in some])
-                values = np.array([float(reading.values[0]) for reading in some])
-                parts.append(_Together(axes, rows, values, np.array([1 / reading.variance for reading in some])))
+                rows = np.stack([reading.asked.written for reading, _ in some])
+                parts.append(_Together(axes, np.array([each for _, each in some]), rows))
         return parts
-
-    @staticmethod
-    def _misfit(parts: list[_Together | _Whole], marginals: CliqueMarginals) -> tuple[float, dict[Axes, Floats]]:
-        misfit, slopes = 0.0, dict[Axes, Floats]()
-        for part in parts:
-            found, slope = part.misfit(marginals.of(part.axes))
-            misfit += found
-            slopes[part.axes] = slopes[part.axes] + slope if part.axes in slopes else slope
-        return misfit, slopes

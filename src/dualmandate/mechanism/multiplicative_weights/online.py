@@ -43,7 +43,7 @@ from dualmandate.workload import Row, Table, Tabulation, Total
 TOTAL_SHARE = Fraction(1, 20)  # of the loss, for the number of records where it is a secret
 TEST_SHARE = Fraction(1, 2)  # of the rest; what is left measures
 ROUNDING = 0.5  # of what the distribution says, before a test
-STEPS = 30  # of the fit after each update
+STEPS = 100  # of the fit after each update
 STATE_VERSION = 1
 
 CountingQuery = tuple[tuple[str, tuple[int, ...]], ...]

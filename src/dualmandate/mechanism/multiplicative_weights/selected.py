@@ -38,6 +38,7 @@ TOTAL_SHARE = Fraction(1, 20)  # of the loss, for the number of records where it
 INTERVAL_SHARE = Fraction(1, 20)  # of the loss, for how far off the worst answer is
 QUERY_CHOICE_SHARE = Fraction(1, 2)  # of a round's loss; found on generated data, as all numbers here are
 TABLE_CHOICE_SHARE = Fraction(1, 5)  # Tables differ by far more than one record moves them.
+LAST = 10  # times as many replays after the last measurement
 MOST_QUERIES = 2**24  # that are scored one by one each round
 MOST_ROUNDS = 200  # by default
 
@@ -55,7 +56,7 @@ class MultiplicativeWeights:
 
     rounds: int | None = None
     candidates: Candidates | None = None  # by default tables where every one counts a record once
-    replays: int = 30  # steps after each measurement, with all of them
+    replays: int = 30  # steps after each measurement, with all of them; ten times as many after the last
     privacy_measure: PrivacyMeasure = PrivacyMeasure.PURE_DP
 
     def __post_init__(self) -> None:
@@ -130,7 +131,10 @@ class MultiplicativeWeights:
             else:
                 fitted.move_once()
             answers = [fitted.answers(asked) for asked in tasks.asked]
-        return answers if self.replays else average
+        if not self.replays:
+            return average
+        fitted.replay(LAST * self.replays)
+        return [fitted.answers(asked) for asked in tasks.asked]
 
 
 @dataclass(frozen=True, eq=False)
