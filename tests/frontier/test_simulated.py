@@ -384,3 +384,14 @@ def test_a_simulation_by_several_processors_is_that_of_one(monkeypatch: pytest.M
     )
     assert shared.table_errors(0.7) == alone.table_errors(0.7)
     assert any(words.startswith("simulating 'chain': release ") for words in heard)
+
+
+def test_bias_is_told_from_noise() -> None:
+    """Off by 3 in every release, and by noise of variance V: a share of 9/(9 + V) is bias."""
+    variance = PRODUCTION.query_variances("identity", LOSSES[4])[0]
+
+    def biased(loss: float, histogram: Histogram, generator: np.random.Generator) -> NDArray[np.float64]:
+        return noisy(loss, histogram, generator) + 3.0
+
+    assert curves_of(simulate(biased, 2000)).bias_shares(LOSSES[4]) == pytest.approx([9 / (9 + variance)] * 2, rel=0.1)
+    assert np.all(curves_of(simulate(noisy, 2000)).bias_shares(LOSSES[4]) < 0.01)

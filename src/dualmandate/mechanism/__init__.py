@@ -1,11 +1,22 @@
 """How answers are produced: the measurement, the laws of noise, and one technology a module."""
 
+from dualmandate.mechanism.count_of_counts import (
+    GroupForm,
+    MeasuredGroups,
+    counts_by_size,
+    earth_movers_distance,
+    measure_groups,
+)
 from dualmandate.mechanism.data_dependent import Answers, DataDependentMechanism, Keys, simulation_keys
 from dualmandate.mechanism.exponential import rate_of, select
 from dualmandate.mechanism.gaussian import GAUSSIAN, DiscreteGaussian
 from dualmandate.mechanism.geometric import GEOMETRIC, Geometric
 from dualmandate.mechanism.k_norm import KNorm
 from dualmandate.mechanism.laplace import LAPLACE, Laplace
+from dualmandate.mechanism.local.bit_flip import BitFlip
+from dualmandate.mechanism.local.one_bit_mean import OneBitMean
+from dualmandate.mechanism.local.randomized_response import RandomizedResponse
+from dualmandate.mechanism.local.unary_encoding import UnaryEncoding
 from dualmandate.mechanism.measurement import Measurement
 from dualmandate.mechanism.mechanism import (
     Distribution,
@@ -26,7 +37,6 @@ from dualmandate.mechanism.multiplicative_weights import (
     MultiplicativeWeights,
     threshold_for,
 )
-from dualmandate.mechanism.randomized_response import RandomizedResponse
 from dualmandate.mechanism.rows import MatrixRows, Rows, StrategyRows, TableRows
 from dualmandate.mechanism.staircase import STAIRCASE, Staircase
 from dualmandate.mechanism.strategy import ExactStrategy, Strategy, optimize_strategy
@@ -42,7 +52,6 @@ from dualmandate.mechanism.technologies import (
     mechanism_named,
     staircase,
 )
-from dualmandate.mechanism.unary_encoding import UnaryEncoding
 
 __all__ = [
     "GAUSSIAN",
@@ -51,12 +60,14 @@ __all__ = [
     "NOISE_LAWS",
     "STAIRCASE",
     "Answers",
+    "BitFlip",
     "DataDependentMechanism",
     "DiscreteGaussian",
     "Distribution",
     "ExactLaw",
     "ExactStrategy",
     "Geometric",
+    "GroupForm",
     "InteractiveAnswer",
     "InteractiveAnswers",
     "InteractiveState",
@@ -67,6 +78,7 @@ __all__ = [
     "MatrixMechanism",
     "MatrixRows",
     "Measure",
+    "MeasuredGroups",
     "Measurement",
     "Mechanism",
     "MultiplicativeWeights",
@@ -74,6 +86,7 @@ __all__ = [
     "Noise",
     "NoiseLaw",
     "NoiseMechanism",
+    "OneBitMean",
     "OptimizedMechanism",
     "Production",
     "RandomizedResponse",
@@ -85,9 +98,12 @@ __all__ = [
     "TableMeasure",
     "TableRows",
     "UnaryEncoding",
+    "counts_by_size",
+    "earth_movers_distance",
     "gaussian",
     "geometric",
     "laplace",
+    "measure_groups",
     "mechanism_named",
     "optimize_strategy",
     "rate_of",

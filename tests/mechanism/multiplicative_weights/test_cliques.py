@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from dualmandate.mechanism.multiplicative_weights.cliques import LARGEST_TREE, Axes, JunctionTree, spread
+from dualmandate.mechanism.multiplicative_weights.cliques import LARGEST_TREE, Axes, CliqueTree, spread
 from dualmandate.population.arrays import Floats
 
 SHAPE = (2, 3, 4, 2, 3, 2)
@@ -37,7 +37,7 @@ def test_marginals_are_those_of_the_domain_written_out(name: str) -> None:
         for axes in CASES[name]
     }
     whole = written_out(potentials)
-    marginals = JunctionTree.joining(SHAPE, potentials).marginals(potentials, 1000.0)
+    marginals = CliqueTree.joining(SHAPE, potentials).marginals(potentials, 1000.0)
     for size in (1, 2, 3):
         for axes in combinations(ALL, size):
             expected = 1000 * whole.sum(axis=tuple(axis for axis in ALL if axis not in axes))
@@ -47,7 +47,7 @@ def test_marginals_are_those_of_the_domain_written_out(name: str) -> None:
 def test_a_chain_of_many_attributes_costs_what_its_cliques_do() -> None:
     shape = (10,) * 40
     links: list[Axes] = [(axis, axis + 1) for axis in range(39)]
-    tree = JunctionTree.joining(shape, links)
+    tree = CliqueTree.joining(shape, links)
     assert tree.size == 39 * 100 + 10
     generator = np.random.default_rng(5)
     potentials = {link: generator.normal(size=(10, 10)) for link in links}
@@ -59,4 +59,4 @@ def test_a_chain_of_many_attributes_costs_what_its_cliques_do() -> None:
 
 def test_a_tree_knows_when_it_would_be_too_large() -> None:
     pairs = list(combinations(range(8), 2))
-    assert JunctionTree.joining((10,) * 8, pairs).size > LARGEST_TREE
+    assert CliqueTree.joining((10,) * 8, pairs).size > LARGEST_TREE

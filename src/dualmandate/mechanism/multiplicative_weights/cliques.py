@@ -21,11 +21,11 @@ from dualmandate.population.arrays import Floats
 
 Axes = tuple[int, ...]
 """Places of attributes in the domain, increasing."""
-LARGEST_TREE = 2**22  # cells of all cliques together; 32 MiB, and about a tenth of a second a pass
+LARGEST_TREE = 2**20  # cells of all cliques together: some 50 milliseconds a pass
 
 
 @dataclass(frozen=True)
-class JunctionTree:
+class CliqueTree:
     """Cliques in the order in which their attributes are eliminated; the parent of each comes after it."""
 
     shape: tuple[int, ...]  # levels of every attribute of the domain
@@ -33,7 +33,7 @@ class JunctionTree:
     parents: tuple[int | None, ...]
 
     @classmethod
-    def joining(cls, shape: tuple[int, ...], together: Iterable[Axes]) -> JunctionTree:
+    def joining(cls, shape: tuple[int, ...], together: Iterable[Axes]) -> CliqueTree:
         """A tree in which each of some sets of attributes lies within one clique."""
         sets = tuple(together)
         near: dict[int, set[int]] = {axis: set() for axis in range(len(shape))}
@@ -93,7 +93,7 @@ class JunctionTree:
 class CliqueMarginals:
     """The marginals of a distribution's cliques, from which that of any attributes follows."""
 
-    tree: JunctionTree
+    tree: CliqueTree
     shares: tuple[Floats, ...]  # one a clique of the tree, in its shape; each sums to 1
     total: float
     log_sum: float  # of the weights of all cells

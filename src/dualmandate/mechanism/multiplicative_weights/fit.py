@@ -17,11 +17,12 @@ from functools import cached_property
 
 import numpy as np
 
-from dualmandate.mechanism.multiplicative_weights.cliques import LARGEST_TREE, Axes, CliqueMarginals, JunctionTree
+from dualmandate.mechanism.multiplicative_weights.cliques import LARGEST_TREE, Axes, CliqueMarginals, CliqueTree
 from dualmandate.population import Domain
 from dualmandate.population.arrays import Floats, Integers
 from dualmandate.workload import Row, Table, Total, Workload
 
+NEAR = 0.02  # of what a number would spread by chance: a slope this small is none
 LARGEST_ROWS = 2**24  # numbers of queries that are written out to be applied together
 
 
@@ -122,12 +123,12 @@ class FittedDistribution:
     pulls: Floats = field(default_factory=lambda: np.zeros(0))
     potentials: dict[Axes, Floats] = field(default_factory=dict)
     _known: CliqueMarginals | None = None
-    _tree: JunctionTree | None = None
+    _tree: CliqueTree | None = None
 
     @property
-    def tree(self) -> JunctionTree:
+    def tree(self) -> CliqueTree:
         if self._tree is None:
-            self._tree = JunctionTree.joining(self.domain.shape, self.potentials)
+            self._tree = CliqueTree.joining(self.domain.shape, self.potentials)
         return self._tree
 
     @property
@@ -140,7 +141,7 @@ class FittedDistribution:
         """Whether a reading of these attributes leaves all cliques together small enough."""
         if self.tree.holder(axes) is not None:
             return True
-        return JunctionTree.joining(self.domain.shape, [*self.potentials, axes]).size <= LARGEST_TREE
+        return CliqueTree.joining(self.domain.shape, [*self.potentials, axes]).size <= LARGEST_TREE
 
     def answers(self, asked: Asked) -> Floats:
         return asked.answers(self.marginals.of(asked.axes))
@@ -188,7 +189,8 @@ class FittedDistribution:
                 slope[part.places] += part.answers(marginals.of(part.axes))
             return self.total * marginals.log_sum + float(pulls @ (give * pulls / 2 - values)), slope * scale
 
-        found = minimize(off, self.pulls / scale, jac=True, method="L-BFGS-B", options={"maxiter": steps})
+        options = {"maxiter": steps, "gtol": NEAR, "ftol": 1e-12}
+        found = minimize(off, self.pulls / scale, jac=True, method="L-BFGS-B", options=options)
         self.pulls = found.x * scale
         self.potentials, self._known = self._potentials(parts, self.pulls), None
 

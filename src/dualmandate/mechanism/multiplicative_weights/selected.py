@@ -299,7 +299,8 @@ class ExactDraws:
         """A number that all errors are within with the asked probability, whatever the data."""
         powers = {PrivacyMeasure.PURE_DP: Fraction(moves), PrivacyMeasure.ZCDP: Fraction(moves**2)}
         values, _ = self.measured("interval", off.max(keepdims=True), powers, self.for_interval)
-        return max(0.0, float(values[0]) + tail(self._sampler(powers, self.for_interval), 1 - probability))
+        # No error is below 0; so what noise says of that is not believed.
+        return max(0.0, float(values[0])) + tail(self._sampler(powers, self.for_interval), 1 - probability)
 
     def _sampler(self, powers: dict[PrivacyMeasure, Fraction], loss: Fraction) -> LaplaceSampler | GaussianSampler:
         power = powers[self.privacy_measure]
