@@ -18,6 +18,7 @@ from dualmandate.mechanism.mechanism import (
     Production,
     TableMeasure,
 )
+from dualmandate.mechanism.partition import PartitionMechanism
 from dualmandate.mechanism.randomized_response import RandomizedResponse
 from dualmandate.mechanism.rows import MatrixRows, Rows, StrategyRows, TableRows
 from dualmandate.mechanism.staircase import STAIRCASE, Staircase
@@ -62,6 +63,7 @@ __all__ = [
     "NoiseLaw",
     "NoiseMechanism",
     "OptimizedMechanism",
+    "PartitionMechanism",
     "Production",
     "RandomizedResponse",
     "Rows",
