@@ -27,7 +27,7 @@ def test_the_cheapest_partition_is_that_of_all_partitions() -> None:
     known = dict(zip(zip(starts.tolist(), ends.tolist(), strict=True), costs.tolist(), strict=True))
 
     def cost(cuts: list[int]) -> float:
-        return sum(known.get(each, np.inf) for each in pairwise(cuts))
+        return float(sum(known.get(each, np.inf) for each in pairwise(cuts)))
 
     every = [[0, *(i + 1 for i in range(6) if bits >> i & 1), 7] for bits in range(2**6)]
     found = [*cheapest(starts, ends, costs).tolist(), 7]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from fractions import Fraction
 from functools import lru_cache
 
@@ -36,7 +37,8 @@ def law(counts: tuple[int, ...], rate: float) -> dict[Partition, float]:
         if size == 1:
             return (((start,), 1.0),)
         out = float(TAKEN_OUT) if size >= 3 else 0.0
-        found = [((start,), (1 - float(SPLITS) - out) * weight(start, stop))]
+        whole: Partition = (start,)
+        found = [(whole, (1 - float(SPLITS) - out) * weight(start, stop))]
         for left, one in ways(start, middle):
             found += [(left + right, float(SPLITS) * one * other) for right, other in ways(middle, stop)]
         for cell in range(start, stop) if out else ():
@@ -127,7 +129,7 @@ def test_what_is_even_stays_whole_and_what_is_not_is_cut() -> None:
 
     def most_often(counts: tuple[int, ...]) -> list[int]:
         drawn = [tuple(tree(counts, Fraction(1, 8)).draw(simulation_keys(2, each)("partition"))) for each in range(40)]
-        return list(max(set(drawn), key=drawn.count))
+        return list(Counter(drawn).most_common(1)[0][0])
 
     assert most_often(even) == [0]
     assert {9, 10} <= set(most_often(spiky))

@@ -127,7 +127,7 @@ def greedy_tree(gram: Floats) -> tuple[Floats, Floats]:
         gain = WEIGHTS**2 / kept**2 / (1 + WEIGHTS**2 * sums.sum() / kept)
         best = int(np.argmin(np.sum(asked * below) / kept - gain * (sums @ asked @ sums)))
         weight = float(WEIGHTS[best])
-        nodes = [(*ends, each * (1 - weight)) for *ends, each in left + right]
+        nodes = [(first_cell, end, each * (1 - weight)) for first_cell, end, each in left + right]
         nodes += [(start, stop, weight)] if weight else []
         return nodes, below / kept[best] - gain[best] * np.outer(sums, sums)
 

@@ -30,8 +30,9 @@ import numpy as np
 from dualmandate.errors import InvalidLoss, InvalidMechanism, TooLarge
 from dualmandate.mechanism.data_dependent import Answers, Keys
 from dualmandate.mechanism.exponential import rate_of, select
+from dualmandate.mechanism.gaussian import GAUSSIAN
 from dualmandate.mechanism.geometric import GEOMETRIC
-from dualmandate.mechanism.measurement import Measurement, exact_law
+from dualmandate.mechanism.measurement import Measurement
 from dualmandate.mechanism.mechanism import EVERY_PERSON, NoiseLaw, loss_power, tail_of
 from dualmandate.mechanism.pruned_tree import NodeCosts, PrunedTree, Span, least_cost, unevenness
 from dualmandate.mechanism.rows import StrategyRows
@@ -63,18 +64,11 @@ NOTHING = "nothing is said of how far off these are: the queries are too many to
 class PartitionMechanism:
     """A private partition of one or two attributes, then an optimized strategy on its parts."""
 
-    law: NoiseLaw = GEOMETRIC
-
-    def __post_init__(self) -> None:
-        exact_law(self.law)
+    privacy_measure: PrivacyMeasure = PrivacyMeasure.PURE_DP
 
     @property
     def name(self) -> str:
-        return f"partition, then an optimized strategy with {self.law.name} noise"
-
-    @property
-    def privacy_measure(self) -> PrivacyMeasure:
-        return self.law.privacy_measure
+        return f"partition, then an optimized strategy with {_law(self.privacy_measure).name} noise"
 
     def answer(
         self,
@@ -116,7 +110,8 @@ class PartitionMechanism:
                 instead="state a Fraction",
             )
         both = 2 if protection.neighbors is Neighbors.REPLACE_ONE else 1
-        return Fraction(loss) / (both * protection.most_records_per_unit) ** loss_power(self.privacy_measure)
+        steps = (both * protection.most_records_per_unit) ** loss_power(self.privacy_measure)
+        return Fraction(loss) / int(steps)
 
     def _merges(
         self, costs: Mapping[Span, NodeCosts], cells: int, share: Fraction, *, whole: Fraction, keys: Keys
@@ -132,7 +127,7 @@ class PartitionMechanism:
     def _cell_by_cell(
         self, cells: Integers, workload: Workload, loss: Fraction, keys: Keys, probability: float
     ) -> Answers:
-        measurement = _apart(workload, self.law)
+        measurement = _apart(workload, self.privacy_measure)
         measured = _measured(measurement, cells, loss, keys)
         values = np.asarray(measurement.rows.answers(measured, None), dtype=np.float64)
         widths = _apart_widths(measurement, loss, probability)
@@ -149,8 +144,12 @@ class PartitionMechanism:
             return None
         else:
             parts = explicit(_whole_root(merged))
-        strategy = optimize_strategy(parts, noise_of(self.law))
-        return Measurement(StrategyRows(strategy.exact), self.law)
+        law = _law(self.privacy_measure)
+        return Measurement(StrategyRows(optimize_strategy(parts, noise_of(law)).exact), law)
+
+
+def _law(privacy_measure: PrivacyMeasure) -> NoiseLaw:
+    return GAUSSIAN if privacy_measure is PrivacyMeasure.ZCDP else GEOMETRIC
 
 
 def cell_order(shape: tuple[int, ...]) -> Indices:
@@ -222,7 +221,7 @@ def _from_parts(
     sizes = np.diff(np.append(starts, len(order)))
     scales, rows = _noise_scales(measurement, loss), _dense_rows(measurement, len(starts))
     weighted, numbers = rows / scales[:, None], measured / scales
-    inverse = np.linalg.pinv(weighted)
+    inverse = np.asarray(np.linalg.pinv(weighted), dtype=np.float64)
     unbiased = inverse @ numbers
     totals = unbiased if np.all(unbiased >= 0) else _not_negative(weighted, numbers)
     spread = np.empty(len(order))
@@ -272,13 +271,13 @@ def _noise_scales(measurement: Measurement, loss: Fraction) -> Floats:
 
 def _dense_rows(measurement: Measurement, parts: int) -> Floats:
     units = np.eye(parts, dtype=np.int64)
-    return np.stack([measurement.rows.count(unit) for unit in units], axis=1).astype(np.float64)
+    return np.asarray(np.stack([measurement.rows.count(unit) for unit in units], axis=1), dtype=np.float64)
 
 
 def _not_negative(rows: Floats, numbers: Floats) -> Floats:
     """The numbers of 0 and more that are nearest to what was measured."""
     if len(rows) == rows.shape[1] and np.count_nonzero(rows) == len(rows):  # each part by itself
-        return np.maximum(np.linalg.solve(rows, numbers), 0.0)
+        return np.asarray(np.maximum(np.linalg.solve(rows, numbers), 0.0), dtype=np.float64)
     from scipy.optimize import nnls
 
     return np.asarray(nnls(rows, numbers, maxiter=100 * len(rows))[0], dtype=np.float64)
@@ -289,7 +288,7 @@ def _whole_root(gram: Floats) -> Integers:
     size = len(gram)
     shifted = gram + LEAST_ASKED * np.trace(gram) / size * np.eye(size)
     root = np.linalg.cholesky(shifted).T
-    whole = np.rint(root * (ROOT_STEPS / np.abs(root).max())).astype(np.int64)
+    whole: Integers = np.rint(root * (ROOT_STEPS / np.abs(root).max())).astype(np.int64)
     places = np.arange(size)
     whole[places, places] = np.maximum(whole[places, places], 1)
     return whole
@@ -308,8 +307,8 @@ def _only_adds(workload: Workload) -> bool:
 
 # A frontier is simulated by many releases for one workload; what does not depend on the data is worked out once.
 @lru_cache(maxsize=4)
-def _apart(workload: Workload, law: NoiseLaw) -> Measurement:
-    return OptimizedMechanism(law).production(workload)
+def _apart(workload: Workload, privacy_measure: PrivacyMeasure) -> Measurement:
+    return OptimizedMechanism(_law(privacy_measure)).production(workload)
 
 
 @lru_cache(maxsize=64)

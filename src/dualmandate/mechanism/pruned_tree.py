@@ -96,7 +96,7 @@ def _around_median(values: list[int]) -> list[int]:
 def least_cost(costs: Mapping[Span, NodeCosts], factor: int, price: int) -> int:
     """The least of factor·cost + price a part among all ways to halve; it moves by `factor` where a cost moves by 1."""
     best: dict[Span, int] = {}
-    for span in reversed(costs):
+    for span in reversed(list(costs)):
         whole = factor * costs[span].whole + price
         halves = _halves(span)
         best[span] = min(whole, sum(best[half] for half in halves)) if halves else whole
@@ -153,8 +153,9 @@ class PrunedTree:
         return self._known[bits]
 
     def _sums(self, weights: Mapping[int, arb]) -> dict[Span, arb]:
-        split, sums = ball_of(self.splits), {}
-        for span in reversed(self.costs):
+        split = ball_of(self.splits)
+        sums: dict[Span, arb] = {}
+        for span in reversed(list(self.costs)):
             each, halves = self.costs[span], _halves(span)
             if not halves:
                 sums[span] = weights[each.whole]
