@@ -26,8 +26,21 @@ from dualmandate.workload import Workload
 OPTIMIZED, TABLES, CELLS = "optimized", "workload", "identity"  # what is measured, in a program file
 WHOLE_NUMBERS = "whole numbers"  # what is simulated of a plan itself: its tables, made whole
 NOISE_LAWS: dict[str, NoiseLaw] = {law.name: law for law in (LAPLACE, GEOMETRIC, GAUSSIAN, STAIRCASE)}
+
+
+def _partition(counted: PrivacyMeasure) -> DataDependentMechanism:
+    from dualmandate.mechanism.partition import PartitionMechanism  # which measures by the technologies of this module
+
+    return PartitionMechanism(counted)
+
+
+def _multiplicative_weights(counted: PrivacyMeasure) -> DataDependentMechanism:
+    return MultiplicativeWeights(privacy_measure=counted)
+
+
 DATA_DEPENDENT: dict[str, Callable[[PrivacyMeasure], DataDependentMechanism]] = {
-    "multiplicative weights": lambda counted: MultiplicativeWeights(privacy_measure=counted),
+    "partition": _partition,
+    "multiplicative weights": _multiplicative_weights,
 }
 """By the word in a program file: the technologies whose errors depend on the data, for a loss counted so."""
 
