@@ -26,7 +26,7 @@ from dualmandate.mechanism.data_dependent import Answers, Keys
 from dualmandate.mechanism.exponential import LARGEST_SCORE, rate_of, select
 from dualmandate.mechanism.mechanism import EVERY_PERSON
 from dualmandate.mechanism.multiplicative_weights.cliques import LARGEST_TREE
-from dualmandate.mechanism.multiplicative_weights.fit import Asked, FittedDistribution, Reading
+from dualmandate.mechanism.multiplicative_weights.fit import AskedTable, FittedDistribution, NoisyReading
 from dualmandate.mechanism.noise import GaussianSampler, LaplaceSampler
 from dualmandate.population import Neighbors, PrivacyMeasure, Protection
 from dualmandate.population.arrays import Floats, Integers
@@ -141,7 +141,7 @@ class MultiplicativeWeights:
 class Tasks:
     """What may be measured: tables as a whole, or their queries, numbered table by table."""
 
-    asked: tuple[Asked, ...]
+    asked: tuple[AskedTable, ...]
     weights: tuple[Fraction, ...]  # of the tables
     whole: bool
     powers: tuple[dict[PrivacyMeasure, Fraction], ...]  # Δ₁ or Δ₂² of what is measured of each table
@@ -176,7 +176,7 @@ class Tasks:
         ]
         moves = max(scale * each for scale, each in zip(scales, alone, strict=True))
         summed = max(math.ceil(scale * power) for scale, power in zip(scales, together, strict=True))
-        asked = tuple(Asked.of(workload.domain, table) for table in workload.tables)
+        asked = tuple(AskedTable.of(workload.domain, table) for table in workload.tables)
         return cls(asked, weights, whole, tuple(powers), moves, summed if whole else moves, denominator)
 
     def __len__(self) -> int:
@@ -226,12 +226,12 @@ class Tasks:
         ]
         return np.asarray(sums - np.array(noise, dtype=np.int64))
 
-    def measure(self, task: int, truth: list[Integers], draws: ExactDraws, name: str, loss: Fraction) -> Reading:
+    def measure(self, task: int, truth: list[Integers], draws: ExactDraws, name: str, loss: Fraction) -> NoisyReading:
         table, row = self._place(task)
         asked, exact = self.asked[table], truth[table]
         if not self.whole:
             asked, exact = asked.query(row), exact[row : row + 1]
-        return Reading(asked, *draws.measured(name, exact, self.powers[table], loss))
+        return NoisyReading(asked, *draws.measured(name, exact, self.powers[table], loss))
 
     def _place(self, task: int) -> tuple[int, int]:
         if self.whole:
@@ -356,7 +356,9 @@ def _refuse_unless_served(workload: Workload, protection: Protection) -> None:
             why="what is fitted to noisy answers does not keep it",
             instead="leave exact totals out, or use a technology that is made consistent with them",
         )
-    sizes = [math.prod(each.domain.shape) for each in (Asked.of(workload.domain, t).workload for t in workload.tables)]
+    sizes = [
+        math.prod(each.domain.shape) for each in (AskedTable.of(workload.domain, t).workload for t in workload.tables)
+    ]
     if max(sizes) > LARGEST_TREE:
         table = workload.tables[sizes.index(max(sizes))].name
         raise TooLarge(
