@@ -37,6 +37,7 @@ from dualmandate.mechanism.multiplicative_weights import (
     MultiplicativeWeights,
     threshold_for,
 )
+from dualmandate.mechanism.partition import PartitionMechanism
 from dualmandate.mechanism.rows import MatrixRows, Rows, StrategyRows, TableRows
 from dualmandate.mechanism.staircase import STAIRCASE, Staircase
 from dualmandate.mechanism.strategy import ExactStrategy, Strategy, optimize_strategy
@@ -88,6 +89,7 @@ __all__ = [
     "NoiseMechanism",
     "OneBitMean",
     "OptimizedMechanism",
+    "PartitionMechanism",
     "Production",
     "RandomizedResponse",
     "Rows",
