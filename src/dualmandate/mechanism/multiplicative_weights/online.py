@@ -34,7 +34,7 @@ from dualmandate.mechanism.data_dependent import Keys
 from dualmandate.mechanism.exponential import root_below
 from dualmandate.mechanism.mechanism import EVERY_PERSON
 from dualmandate.mechanism.multiplicative_weights.fit import AskedTable, FittedDistribution, NoisyReading
-from dualmandate.mechanism.multiplicative_weights.selected import noise_variance, tail
+from dualmandate.mechanism.multiplicative_weights.selected import MOST_RECORDS, noise_variance, tail
 from dualmandate.mechanism.noise import GaussianSampler, LaplaceSampler
 from dualmandate.population import Domain, Neighbors, PrivacyMeasure, Protection
 from dualmandate.population.records import Counts
@@ -237,7 +237,7 @@ class InteractiveAnswers:
         total = counts.total
         if terms.for_total:
             total += int(terms.total_noise.draw(keys("total"), range(1))[0])
-        state = InteractiveState(_sorted(terms.written()), float(max(0, total)))
+        state = InteractiveState(_sorted(terms.written()), float(min(max(0, total), MOST_RECORDS)))
         return cls(counts, terms, keys, state, FittedDistribution(counts.domain, state.total), probability)
 
     @classmethod
