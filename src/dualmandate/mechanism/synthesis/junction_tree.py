@@ -1,0 +1,216 @@
+"""Attributes in cliques that hang together as a tree: where a model of whole records is worked out, small as it is.
+
+The attributes of every measured marginal lie together in one clique; the graph is made chordal by eliminating one
+attribute after the other, that of the smallest clique first. Neighbors in the tree share a separator, and what two
+parts of the tree know of each other stands in it alone. So every sum over the domain is a few sums over cliques.
+Source: [LS88].
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+from dualmandate.population.arrays import Booleans, Floats
+
+import numpy as np
+
+MOST_BEHIND = 60.0  # exp of it: shares this far below the largest of their clique are as good as 0
+SMALLEST = 1e-290  # below, a share is taken for 0: its inverse would be none
+Places = tuple[int, ...]  # of attributes, increasing
+
+
+@dataclass(frozen=True)
+class JunctionTree:
+    """Cliques, each after its parent; the first has none, and separators may be empty."""
+
+    sizes: tuple[int, ...]
+    cliques: tuple[Places, ...]
+    parents: tuple[int, ...]
+
+    @cached_property
+    def cells(self) -> int:
+        """Cells of all cliques (an exact integer, however large)."""
+        return sum(cells_of(clique, self.sizes) for clique in self.cliques)
+
+    @cached_property
+    def separators(self) -> tuple[Places, ...]:
+        """What each clique shares with its parent."""
+        return tuple(
+            _shared(clique, self.cliques[parent]) if parent >= 0 else ()
+            for clique, parent in zip(self.cliques, self.parents, strict=True)
+        )
+
+    def home(self, places: Iterable[int]) -> int | None:
+        """The smallest clique with all these attributes."""
+        wanted = set(places)
+        found = [number for number, clique in enumerate(self.cliques) if wanted <= set(clique)]
+        return min(found, key=lambda number: (cells_of(self.cliques[number], self.sizes), number), default=None)
+
+
+def cells_of(places: Iterable[int], sizes: Sequence[int]) -> int:
+    return math.prod(sizes[place] for place in places)
+
+
+def _shared(one: Places, other: Places) -> Places:
+    return tuple(place for place in one if place in other)
+
+
+def junction_tree(sizes: Sequence[int], sets: Iterable[Places]) -> JunctionTree:
+    """A small tree of cliques in which every set lies within one; attributes of no set stand alone."""
+    cliques = _cliques(tuple(sizes), frozenset(frozenset(each) for each in sets))
+    # Prim's algorithm: the clique that shares most with those already there comes next.
+    order, parents = [0], [-1]
+    best = {number: (len(_shared(cliques[number], cliques[0])), 0) for number in range(1, len(cliques))}
+    while best:
+        chosen = max(best, key=lambda number: (best[number][0], -number))
+        order.append(chosen)
+        parents.append(order.index(best.pop(chosen)[1]))
+        for number, (shared, _) in best.items():
+            more = len(_shared(cliques[number], cliques[chosen]))
+            if more > shared:
+                best[number] = more, chosen
+    return JunctionTree(tuple(sizes), tuple(cliques[number] for number in order), tuple(parents))
+
+
+def tree_cells(sizes: Sequence[int], sets: Iterable[Places]) -> int:
+    """Cells of all cliques of that tree."""
+    return sum(cells_of(clique, sizes) for clique in _cliques(tuple(sizes), frozenset(map(frozenset, sets))))
+
+
+@lru_cache(maxsize=4096)
+def _cliques(sizes: tuple[int, ...], sets: frozenset[frozenset[int]]) -> tuple[Places, ...]:
+    """The largest cliques that eliminating attributes leaves, the attribute of the smallest clique first."""
+    neighbors = [0] * len(sizes)
+    for each in sets:
+        bits = sum(1 << place for place in each)
+        for place in each:
+            neighbors[place] |= bits
+    logs = [math.log(size) for size in sizes]
+    left, found = set(range(len(sizes))), list[int]()
+    costs = {place: _cost(neighbors[place] | 1 << place, logs) for place in left}
+    while left:
+        chosen = min(left, key=lambda place: (costs[place], place))
+        clique = neighbors[chosen] | 1 << chosen
+        if not any(clique & other == clique for other in found):
+            found.append(clique)
+        left.remove(chosen)
+        for place in _bits(clique & ~(1 << chosen)):
+            neighbors[place] = (neighbors[place] | clique) & ~(1 << chosen)
+            costs[place] = _cost(neighbors[place] | 1 << place, logs)
+    return tuple(tuple(_bits(clique)) for clique in found)
+
+
+def _cost(clique: int, logs: Sequence[float]) -> float:
+    return sum(logs[place] for place in _bits(clique))
+
+
+def _bits(number: int) -> list[int]:
+    found = []
+    while number:
+        low = number & -number
+        found.append(low.bit_length() - 1)
+        number ^= low
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class TreeModel:
+    """Shares of records in each cell of each clique, which agree on separators and add up to 1."""
+
+    tree: JunctionTree
+    beliefs: tuple[Floats, ...]  # in the shape of each clique
+
+    def marginal(self, places: Sequence[int]) -> Floats:
+        """The share of records with each combination of some attributes' levels, in their order; adds up to 1.
+
+        From the cliques that lie between these attributes: each hands on what its parent and the question need.
+        """
+        wanted = tuple(sorted(places))
+        found = self._within(wanted)
+        return found if wanted == tuple(places) else found.transpose([wanted.index(place) for place in places])
+
+    def _within(self, wanted: Places) -> Floats:
+        tree, home = self.tree, self.tree.home(wanted)
+        if home is not None:
+            return summed(self.beliefs[home], tree.cliques[home], wanted)
+        # An attribute is asked for where it stands nearest to the root; a subtree with none of them sums to 1.
+        top = [next(n for n, clique in enumerate(tree.cliques) if place in clique) for place in wanted]
+        handed: dict[int, list[tuple[Places, Floats]]] = {}
+        for number in range(max(top), -1, -1):
+            clique, separator, below = tree.cliques[number], tree.separators[number], handed.pop(number, [])
+            own = {place for place, at in zip(wanted, top, strict=True) if at == number}
+            own |= {place for each, _ in below for place in each if place in wanted}
+            if len(own) == len(wanted):
+                return _joined(self.beliefs[number], clique, below, wanted, ())
+            if own:
+                kept = tuple(sorted({*separator, *own}))
+                message = _joined(self.beliefs[number], clique, below, kept, separator)
+                handed.setdefault(tree.parents[number], []).append((kept, message))
+        raise AssertionError("a tree has a root")
+
+
+def _joined(
+    belief: Floats, clique: Places, below: Sequence[tuple[Places, Floats]], kept: Places, given: Places
+) -> Floats:
+    """A clique times what was handed up to it, summed to the kept attributes; shares given those of a separator."""
+    needed = {*kept, *given, *(place for each, _ in below for place in each if place in clique)}
+    inner = tuple(place for place in clique if place in needed)
+    found = summed(belief, clique, inner)
+    if given:
+        found = found * np.expand_dims(_inverse(summed(found, inner, given)), _missing(inner, given))
+    operands: list[object] = [found, list(inner)]
+    for each, message in below:
+        operands += [message, list(each)]
+    result: Floats = np.einsum(*operands, list(kept), optimize=True)  # type: ignore[call-overload]
+    return result
+
+
+def summed(values: Floats, places: Places, kept: Sequence[int]) -> Floats:
+    """Values by some attributes, added up to fewer of them."""
+    dropped = _missing(places, kept)
+    return values.sum(axis=dropped) if dropped else values
+
+
+def _missing(places: Places, kept: Sequence[int]) -> tuple[int, ...]:
+    return tuple(axis for axis, place in enumerate(places) if place not in kept)
+
+
+def _inverse(values: Floats) -> Floats:
+    return np.divide(1.0, values, out=np.zeros_like(values), where=values > SMALLEST)
+
+
+class Propagation:
+    """Sums over the domain of a product of one potential a clique: what each clique believes, and log Z."""
+
+    def __init__(self, tree: JunctionTree) -> None:
+        self.tree = tree
+        self.shapes = [tuple(tree.sizes[place] for place in clique) for clique in tree.cliques]
+        self._up = [_missing(clique, separator) for clique, separator in zip(tree.cliques, tree.separators, strict=True)]
+        self._above = [
+            _missing(tree.cliques[parent], separator) if parent >= 0 else ()
+            for parent, separator in zip(tree.parents, tree.separators, strict=True)
+        ]
+
+    def calibrated(self, logs: Sequence[Floats], possible: Sequence[Booleans | None]) -> tuple[list[Floats], float]:
+        """Shares of each clique's cells, and log Z, of the product of exp(logs) over cells that can occur."""
+        beliefs, log_total = [], 0.0
+        for log, mask in zip(logs, possible, strict=True):
+            largest = float(log.max() if mask is None else log[mask].max())
+            potential = np.exp(np.clip(log - largest, -MOST_BEHIND, 0.0))
+            beliefs.append(potential if mask is None else potential * mask)
+            log_total += largest
+        for number in range(len(logs) - 1, 0, -1):
+            message = beliefs[number].sum(axis=self._up[number])
+            scale = float(message.max())
+            log_total += math.log(scale)
+            beliefs[self.tree.parents[number]] *= np.expand_dims(message / scale, self._above[number])
+        whole = float(beliefs[0].sum())
+        beliefs[0] /= whole
+        for number in range(1, len(logs)):
+            held = beliefs[self.tree.parents[number]].sum(axis=self._above[number])
+            own = beliefs[number].sum(axis=self._up[number])
+            beliefs[number] *= np.expand_dims(held * _inverse(own), self._up[number])
+        return beliefs, log_total + math.log(whole)
