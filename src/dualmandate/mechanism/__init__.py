@@ -22,6 +22,7 @@ from dualmandate.mechanism.randomized_response import RandomizedResponse
 from dualmandate.mechanism.rows import MatrixRows, Rows, StrategyRows, TableRows
 from dualmandate.mechanism.staircase import STAIRCASE, Staircase
 from dualmandate.mechanism.strategy import ExactStrategy, Strategy, optimize_strategy
+from dualmandate.mechanism.synthesis import AdaptiveMarginals, Synthesis, TableDistance, synthesize
 from dualmandate.mechanism.technologies import (
     NOISE_LAWS,
     MatrixMechanism,
@@ -42,6 +43,7 @@ __all__ = [
     "LAPLACE",
     "NOISE_LAWS",
     "STAIRCASE",
+    "AdaptiveMarginals",
     "Answers",
     "DataDependentMechanism",
     "DiscreteGaussian",
@@ -69,6 +71,8 @@ __all__ = [
     "Strategy",
     "StrategyMechanism",
     "StrategyRows",
+    "Synthesis",
+    "TableDistance",
     "TableMeasure",
     "TableRows",
     "UnaryEncoding",
@@ -81,4 +85,5 @@ __all__ = [
     "select",
     "simulation_keys",
     "staircase",
+    "synthesize",
 ]

@@ -41,18 +41,18 @@ from dualmandate.mechanism.synthesis.records_of_model import dealt_records
 from dualmandate.population import Counts, Domain, Neighbors, PrivacyMeasure, Protection, Records
 from dualmandate.population.arrays import Booleans, Floats, Integers
 from dualmandate.workload import Table, Total, Workload
-from dualmandate.workload.factor import Identity, dense
+from dualmandate.workload.factor import AllRange, Groups, Identity, Prefix, dense
 
 LARGEST_TABLE = 2**22  # cells of a table that is asked for
 LARGEST_CANDIDATE = 2**17  # cells of a marginal that may be measured
 LEAST_ROOM = Fraction(1, 20)  # of the largest model, while little is spent
 UNIT = 64  # distances are counted in so many parts of a record
-FIRST_SHARE = Fraction(1, 10)  # of the loss: attributes one by one
+FIRST_SHARE = Fraction(1, 4)  # of the loss: attributes one by one
 ERROR_SHARE = Fraction(1, 50)  # of the loss: distances of the tables
 CHOICE_SHARE = Fraction(1, 10)  # of a round's loss
 LEAST_EVENNESS = 1e-3
 SPREAD = 0.3  # N/S of a marginal that deserves to be measured: what is left of its errors after it was
-FIRST_STEPS, STEPS, LAST_STEPS = 60, 12, 100  # of the fit
+FIRST_STEPS, STEPS, LAST_STEPS = 100, 20, 400  # of the fit
 
 
 @dataclass(frozen=True)
@@ -246,9 +246,14 @@ class _Asked:
             )
         sets = [frozenset(places) for _, places in tables]
         within = {
-            kept for _, places in set(tables) for count in range(1, len(places) + 1) for kept in combinations(places, count)
+            kept
+            for _, places in set(tables)
+            for count in range(1, len(places) + 1)
+            for kept in combinations(places, count)
         }
-        ranked = sorted((kept for kept in within if cells_of(kept, sizes) <= LARGEST_CANDIDATE), key=lambda r: (len(r), r))
+        ranked = sorted(
+            (kept for kept in within if cells_of(kept, sizes) <= LARGEST_CANDIDATE), key=lambda r: (len(r), r)
+        )
         weights = {kept: sum(len(each.intersection(kept)) for each in sets) for kept in ranked}
         return cls(domain, largest_model, tables, single, weights if any(len(r) > 1 for r in ranked) else {}, zeros)
 
@@ -356,7 +361,9 @@ class _Run:
         """Add what a marginal is measured at to what is known; `shares` is what the model said before."""
         sampler, variance = self._sampler(loss)
         exact, possible = self._exact(places), self.asked.possible(places)
-        counts = (exact + sampler.draw(self._key("marginal"), range(exact.size)).reshape(exact.shape)).astype(np.float64)
+        counts = (exact + sampler.draw(self._key("marginal"), range(exact.size)).reshape(exact.shape)).astype(
+            np.float64
+        )
         if possible is not None:
             counts *= possible
         known = self.measured.get(places)
@@ -473,7 +480,12 @@ def _row_squares(table: Table, places: Places) -> Floats:
 def _most_off(table: Table, distance: float, slack: float) -> float:
     """How far a sum of cells may be off where all cells together are off by so much, and their number by `slack`.
 
-    What is missing in some cells is too much in others, but for the total: half of both at most. Amounts say no more
-    than that no cell is counted more than the largest entry.
+    What is missing in some cells is too much in others, but for the total: half of both at most. Of amounts and
+    weights no more is known than that no cell is counted more than the largest entry.
     """
-    return (distance + slack) / 2 if table.largest_entry == 1 else table.largest_entry * distance
+    counts = all(
+        isinstance(factor, Identity | Total | Prefix | AllRange)
+        or (isinstance(factor, Groups) and factor.weights is None)
+        for factor in table.factors
+    )
+    return (distance + slack) / 2 if counts else table.largest_entry * distance

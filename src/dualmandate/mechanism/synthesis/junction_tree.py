@@ -17,7 +17,6 @@ from dualmandate.population.arrays import Booleans, Floats
 
 import numpy as np
 
-MOST_BEHIND = 60.0  # exp of it: shares this far below the largest of their clique are as good as 0
 SMALLEST = 1e-290  # below, a share is taken for 0: its inverse would be none
 Places = tuple[int, ...]  # of attributes, increasing
 
@@ -188,7 +187,9 @@ class Propagation:
     def __init__(self, tree: JunctionTree) -> None:
         self.tree = tree
         self.shapes = [tuple(tree.sizes[place] for place in clique) for clique in tree.cliques]
-        self._up = [_missing(clique, separator) for clique, separator in zip(tree.cliques, tree.separators, strict=True)]
+        self._up = [
+            _missing(clique, separator) for clique, separator in zip(tree.cliques, tree.separators, strict=True)
+        ]
         self._above = [
             _missing(tree.cliques[parent], separator) if parent >= 0 else ()
             for parent, separator in zip(tree.parents, tree.separators, strict=True)
@@ -196,21 +197,25 @@ class Propagation:
 
     def calibrated(self, logs: Sequence[Floats], possible: Sequence[Booleans | None]) -> tuple[list[Floats], float]:
         """Shares of each clique's cells, and log Z, of the product of exp(logs) over cells that can occur."""
-        beliefs, log_total = [], 0.0
-        for log, mask in zip(logs, possible, strict=True):
-            largest = float(log.max() if mask is None else log[mask].max())
-            potential = np.exp(np.clip(log - largest, -MOST_BEHIND, 0.0))
-            beliefs.append(potential if mask is None else potential * mask)
-            log_total += largest
-        for number in range(len(logs) - 1, 0, -1):
-            message = beliefs[number].sum(axis=self._up[number])
-            scale = float(message.max())
-            log_total += math.log(scale)
-            beliefs[self.tree.parents[number]] *= np.expand_dims(message / scale, self._above[number])
-        whole = float(beliefs[0].sum())
-        beliefs[0] /= whole
-        for number in range(1, len(logs)):
+        totals = [
+            log.copy() if mask is None else np.where(mask, log, -np.inf)
+            for log, mask in zip(logs, possible, strict=True)
+        ]
+        given: list[Floats] = [np.ones(())] * len(totals)
+        for number in range(len(totals) - 1, -1, -1):
+            # Up: what each clique says of its separator, in logarithms, and its own cells given that.
+            total, axes = totals[number], self._up[number] if number else tuple(range(totals[0].ndim))
+            peak = total.max(axis=axes, keepdims=True)
+            peak = np.where(np.isfinite(peak), peak, 0.0)  # no level of the rest can occur with these
+            weights = np.exp(total - peak)
+            sums = weights.sum(axis=axes, keepdims=True)
+            given[number] = weights * _inverse(sums)
+            message = np.log(sums, out=np.full_like(sums, -np.inf), where=sums > 0.0) + peak
+            if number:
+                above = np.expand_dims(message.squeeze(axis=axes), self._above[number])
+                totals[self.tree.parents[number]] += above
+        beliefs = [given[0]]
+        for number in range(1, len(totals)):
             held = beliefs[self.tree.parents[number]].sum(axis=self._above[number])
-            own = beliefs[number].sum(axis=self._up[number])
-            beliefs[number] *= np.expand_dims(held * _inverse(own), self._up[number])
-        return beliefs, log_total + math.log(whole)
+            beliefs.append(given[number] * np.expand_dims(held, self._up[number]))
+        return beliefs, float(message.reshape(()))

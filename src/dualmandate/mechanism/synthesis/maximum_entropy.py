@@ -18,7 +18,7 @@ from dualmandate.mechanism.synthesis.junction_tree import JunctionTree, Places, 
 from dualmandate.population.arrays import Booleans, Floats
 
 MEMORY = 10  # steps that the quasi-Newton method remembers
-NEAR = 1e-3  # of what is left of a slope, in units of about the noise of a cell
+NEAR = 0.02  # of a cell's standard deviation, if its records came by chance: a slope this small is none
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,9 +90,7 @@ def fitted(
     found = minimize(loss, first / scales, jac=True, method="L-BFGS-B", options=options)
     parameters = scales * found.x
     beliefs, _ = believed(parameters)
-    kept = {
-        each.places: parameters[ends[n] : ends[n + 1]].reshape(shapes[n]) for n, each in enumerate(measured)
-    }
+    kept = {each.places: parameters[ends[n] : ends[n + 1]].reshape(shapes[n]) for n, each in enumerate(measured)}
     return Fitted(TreeModel(tree, tuple(beliefs)), kept)
 
 

@@ -58,5 +58,3 @@ def marginal_of(levels: Integers, places: Places, sizes: tuple[int, ...]) -> Int
     """How many records have each combination of some attributes' levels."""
     shape = [sizes[place] for place in places]
     return np.bincount(_cells(levels, places, sizes), minlength=cells_of(places, sizes)).reshape(shape)
-
-
