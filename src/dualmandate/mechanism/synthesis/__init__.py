@@ -1,4 +1,4 @@
-"""Synthetic records by select, measure, generate: which marginals are measured is chosen by what a model still misses."""
+"""Synthetic records by select, measure, generate: measured is what a model of whole records still misses by most."""
 
 from dualmandate.mechanism.synthesis.adaptive_marginals import (
     AdaptiveMarginals,

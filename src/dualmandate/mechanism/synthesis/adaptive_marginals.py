@@ -28,7 +28,6 @@ from dualmandate.mechanism.exponential import rate_of, select
 from dualmandate.mechanism.mechanism import EVERY_PERSON
 from dualmandate.mechanism.noise import GaussianSampler, LaplaceSampler, NoiseKey
 from dualmandate.mechanism.synthesis.junction_tree import (
-    JunctionTree,
     Places,
     TreeModel,
     cells_of,
@@ -141,7 +140,7 @@ class AdaptiveMarginals:
         run.measure_first(Fraction(loss) * (first - ERROR_SHARE * first))
         run.rounds(Fraction(loss) * (1 - ERROR_SHARE) * (1 - first))
         run.fit(LAST_STEPS)
-        return run.told(workload, Fraction(loss) * ERROR_SHARE, probability)
+        return run.told(Fraction(loss) * ERROR_SHARE, probability)
 
 
 def synthesize(
@@ -305,7 +304,7 @@ class _Run:
         while left > 0:
             step = left if left < 2 * step else step
             left -= step
-            sampler, variance = self._sampler((1 - CHOICE_SHARE) * step)
+            _, variance = self._sampler((1 - CHOICE_SHARE) * step)
             chosen = self._chosen(CHOICE_SHARE * step, variance, self._room(1 - left / loss))
             before = self.model.marginal(chosen)
             noise = float(self._left(self.total * before, variance).sum())
@@ -403,7 +402,7 @@ class _Run:
         total = math.fsum(float(y.counts.sum()) / (y.variance * y.counts.size) for y in each) / precision
         return max(1.0, total), 1 / precision
 
-    def told(self, workload: Workload, loss: Fraction, probability: float) -> Synthesis:
+    def told(self, loss: Fraction, probability: float) -> Synthesis:
         """What the model answers, how far it is from each table, and half-widths."""
         outside, total = 1.0 - probability, self.total
         sets = list(dict.fromkeys(places for _, places in self.asked.tables))
@@ -434,9 +433,9 @@ class _Run:
             values.append(value)
             widths.append(width)
         covers = (
-            f"each number with a probability of {probability:g}: in tables within a measured marginal noise and how far "
-            "the model is from what was measured, in others the measured distance of the whole table, whatever the "
-            "model misses"
+            f"each number with a probability of {probability:g}: in tables within a measured marginal the noise of it, "
+            "and how far the model is from what was measured; in others, by the measured distance of the whole table, "
+            "also whatever the model misses"
         )
         names = self.asked.domain.names
         return Synthesis(

@@ -13,9 +13,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from dualmandate.population.arrays import Booleans, Floats
-
 import numpy as np
+
+from dualmandate.population.arrays import Booleans, Floats
 
 SMALLEST = 1e-290  # below, a share is taken for 0: its inverse would be none
 Places = tuple[int, ...]  # of attributes, increasing
@@ -50,6 +50,7 @@ class JunctionTree:
 
 
 def cells_of(places: Iterable[int], sizes: Sequence[int]) -> int:
+    """How many combinations of levels some attributes have (an exact integer, however large)."""
     return math.prod(sizes[place] for place in places)
 
 
