@@ -43,8 +43,8 @@ from dualmandate.frontier import (
 from dualmandate.frontier.numerics import loss_where
 from dualmandate.frontier.participation import EVERYBODY, ParticipationCurves
 from dualmandate.mechanism import NOISE_LAWS, Measurement, RandomizedResponse, UnaryEncoding
+from dualmandate.mechanism.local.unary_encoding import other_probability
 from dualmandate.mechanism.technologies import TABLES
-from dualmandate.mechanism.unary_encoding import other_probability
 from dualmandate.planning.clipping import BoundCurve
 from dualmandate.planning.measures import MeasuredLoss, WealthWorth, measured_loss, wealth_of
 from dualmandate.planning.simulation import SimulationOutcome, TechnologySimulation, check_simulation

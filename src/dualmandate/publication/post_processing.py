@@ -250,10 +250,8 @@ class ConsistentNest:
 
     def records(self) -> SyntheticRecords | None:
         """Those that its finest table counts; none where no table shows every group of every area."""
-        last = self.nest.tree.last, self.nest.chain.last
-        places = self.nest.places[: len(self.nest.inside)]
-        finest = next((place.table.name for place in places if place.pair == last), None)
-        return None if finest is None else records_of_table(self.table(finest))
+        finest = self.nest.finest
+        return None if finest is None else records_of_table(self.table(finest.table.name))
 
     def _table(self, number: int, allowed: Booleans | None) -> PublishedTable:
         if number in self.nest.outside:
