@@ -111,7 +111,10 @@ def ours(levels: Levels, sizes: Levels, epsilon: float, seed: int) -> dict[str, 
 def _theirs(name: str, file: Path, epsilon: float, seed: int) -> dict[str, Any] | None:
     python = os.environ.get("DUALMANDATE_PEERS") or sys.executable
     given = [name, str(file), str(epsilon), str(float(FAILURE)), str(seed)]
-    return run_apart([python, "-P", peer_synthesizers.__file__, *given], case=name, environment=ONE_THREAD)
+    answer: dict[str, Any] | None = run_apart(
+        [python, "-P", peer_synthesizers.__file__, *given], case=name, environment=ONE_THREAD
+    )
+    return answer
 
 
 def rows(progress: Callable[[str], None]) -> list[BenchmarkRow]:

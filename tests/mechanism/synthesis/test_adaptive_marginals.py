@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from dualmandate.errors import InvalidLoss, InvalidMechanism, TooLarge
-from dualmandate.mechanism import AdaptiveMarginals, simulation_keys, synthesize
+from dualmandate.mechanism import AdaptiveMarginals, select, simulation_keys, synthesize
 from dualmandate.mechanism.noise import GaussianSampler, LaplaceSampler, NoiseKey
 from dualmandate.mechanism.noise.samplers import draw_noise
 from dualmandate.mechanism.synthesis import adaptive_marginals
@@ -69,7 +69,7 @@ def test_all_that_is_drawn_together_loses_exactly_what_may_be_lost(
     moved["distances"] = (unit * ends * records * tables, (unit * ends * records) ** 2 * tables)
     losses: dict[str, Fraction] = {}
     names: list[str] = []
-    keys, select = simulation_keys(1, 0), adaptive_marginals.select
+    keys = simulation_keys(1, 0)
 
     def named(name: str) -> NoiseKey:
         assert name not in names  # no two draws share a key

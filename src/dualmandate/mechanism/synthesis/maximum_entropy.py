@@ -58,7 +58,7 @@ def fitted(
     from scipy.optimize import minimize
 
     pass_on = Propagation(tree)
-    homes = [tree.home(each.places) for each in measured]
+    homes = [home for each in measured if (home := tree.home(each.places)) is not None]
     shapes = [each.counts.shape for each in measured]
     ends = np.cumsum([0, *(each.counts.size for each in measured)])
     # A measured sum other than N says nothing of the shares.
