@@ -8,6 +8,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
+from dualmandate.mechanism.synthesis import junction_tree as module
 from dualmandate.mechanism.synthesis.junction_tree import (
     Places,
     Propagation,
@@ -40,7 +41,7 @@ def whole(logs: dict[Places, Floats]) -> Floats:
     return np.exp(found)
 
 
-def test_marginals_of_any_attributes_are_those_of_the_whole_domain() -> None:
+def test_marginals_of_any_attributes_are_those_of_the_whole_domain(monkeypatch: pytest.MonkeyPatch) -> None:
     generator = np.random.default_rng(5)
     logs = {places: generator.normal(size=[SIZES[place] for place in places]) for places in SETS}
     impossible = np.zeros((3, 4), dtype=np.bool_)
@@ -67,6 +68,11 @@ def test_marginals_of_any_attributes_are_those_of_the_whole_domain() -> None:
             dropped = tuple(axis for axis in range(len(SIZES)) if axis not in places)
             assert model.marginal(places) == pytest.approx(joint.sum(axis=dropped) / joint.sum(), rel=1e-10)
     assert model.marginal((4, 0)) == pytest.approx(model.marginal((0, 4)).T)
+    whole_table = model.marginal((0, 2, 3, 4, 5))
+    monkeypatch.setattr(module, "MOST_HELD", 7)  # level by level of one attribute after the other
+    assert model.work((0, 2, 3, 4, 5)) > 7
+    assert model.marginal((0, 2, 3, 4, 5)) == pytest.approx(whole_table, rel=1e-10)
+    assert model.marginal((0, 2, 5)) == pytest.approx(whole_table.sum(axis=(2, 3)), rel=1e-10)
 
 
 def test_factors_that_are_far_apart_do_not_run_out_of_numbers() -> None:

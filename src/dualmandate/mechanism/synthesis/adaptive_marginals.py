@@ -28,6 +28,7 @@ from dualmandate.mechanism.exponential import rate_of, select
 from dualmandate.mechanism.mechanism import EVERY_PERSON
 from dualmandate.mechanism.noise import GaussianSampler, LaplaceSampler, NoiseKey
 from dualmandate.mechanism.synthesis.junction_tree import (
+    MOST_HELD,
     Places,
     TreeModel,
     cells_of,
@@ -44,6 +45,8 @@ from dualmandate.workload.factor import AllRange, Groups, Identity, Prefix, dens
 
 LARGEST_TABLE = 2**22  # cells of a table that is asked for
 LARGEST_CANDIDATE = 2**17  # cells of a marginal that may be measured
+MOST_REMEMBERED = 2**25  # exact counts of candidates that are kept
+MOST_ANSWERS = 2**26
 LEAST_ROOM = Fraction(1, 20)  # of the largest model, while little is spent
 UNIT = 64  # distances are counted in so many parts of a record
 FIRST_SHARE = Fraction(1, 4)  # of the loss: attributes one by one
@@ -220,6 +223,12 @@ class _Asked:
     @classmethod
     def of(cls, workload: Workload, largest_model: int) -> _Asked:
         domain, sizes = workload.domain, workload.domain.shape
+        if workload.query_count > MOST_ANSWERS:
+            raise TooLarge(
+                f"{workload.query_count:,} numbers are asked for",
+                why=f"at most {MOST_ANSWERS:,} are estimated at once, each with its interval",
+                instead="ask for fewer or smaller tables; records answer others too",
+            )
         tables = tuple(
             (table, tuple(axis for axis, factor in enumerate(table.factors) if not isinstance(factor, Total)))
             for table in workload.tables
@@ -286,7 +295,7 @@ class _Run:
         self.measured: dict[Places, NoisyMarginal] = {}
         self.parameters: Mapping[Places, Floats] = {}
         self.exact: dict[Places, Integers] = {}
-        self.draws = 0
+        self.remembered = self.draws = 0
 
     def measure_first(self, loss: Fraction) -> None:
         """Every attribute by itself; the total alone where no table asks about any."""
@@ -323,6 +332,8 @@ class _Run:
             sets = (*self.asked.always, *self.measured, places)
             if self.model.tree.home(places) is None and tree_cells(self.sizes, sets) > room:
                 continue
+            if self.model.work(places) > MOST_HELD:
+                continue
             expected = self.total * self.model.marginal(places)
             left = round(UNIT * float(self._left(expected, variance).sum()))
             candidates.append(places)
@@ -348,8 +359,9 @@ class _Run:
         if places not in self.exact:
             names = [self.asked.domain.names[place] for place in places]
             found = self.counts.project(names).counts if places else np.array(self.counts.total)
-            if places not in self.asked.candidates:
+            if places not in self.asked.candidates or self.remembered + found.size > MOST_REMEMBERED:
                 return found
+            self.remembered += found.size
             self.exact[places] = found
         return self.exact[places]
 

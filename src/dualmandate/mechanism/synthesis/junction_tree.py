@@ -9,7 +9,7 @@ Source: [LS88].
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -17,6 +17,7 @@ import numpy as np
 
 from dualmandate.population.arrays import Booleans, Floats
 
+MOST_HELD = 2**23  # numbers at once
 SMALLEST = 1e-290  # below, a share is taken for 0: its inverse would be none
 Places = tuple[int, ...]  # of attributes, increasing
 
@@ -126,46 +127,83 @@ class TreeModel:
     def marginal(self, places: Sequence[int]) -> Floats:
         """The share of records with each combination of some attributes' levels, in their order; adds up to 1.
 
-        From the cliques that lie between these attributes: each hands on what its parent and the question need.
+        From the cliques that lie between these attributes: each hands on what its parent and the question need. Where
+        that would be large, level by level of one attribute.
         """
         wanted = tuple(sorted(places))
-        found = self._within(wanted)
+        found = self._within(wanted, {})
         return found if wanted == tuple(places) else found.transpose([wanted.index(place) for place in places])
 
-    def _within(self, wanted: Places) -> Floats:
+    def work(self, places: Iterable[int]) -> int:
+        """The most numbers that a clique between these attributes has to do with at once."""
+        wanted = tuple(sorted(places))
+        if self.tree.home(wanted) is not None:
+            return cells_of(wanted, self.tree.sizes)
+        return max(cells_of(step.held, self.tree.sizes) for step in self._route(wanted, {}))
+
+    def _within(self, wanted: Places, fixed: Mapping[int, int]) -> Floats:
         tree, home = self.tree, self.tree.home(wanted)
-        if home is not None:
+        if home is not None and not fixed:
             return summed(self.beliefs[home], tree.cliques[home], wanted)
-        # An attribute is asked for where it stands nearest to the root; a subtree with none of them sums to 1.
-        top = [next(n for n, clique in enumerate(tree.cliques) if place in clique) for place in wanted]
+        route = self._route(wanted, fixed)
+        if wanted and max(cells_of(step.held, tree.sizes) for step in route) > MOST_HELD:
+            longest = max(wanted, key=lambda place: tree.sizes[place])
+            others = tuple(place for place in wanted if place != longest)
+            each = [self._within(others, {**fixed, longest: level}) for level in range(tree.sizes[longest])]
+            return np.stack(each, axis=wanted.index(longest))
         handed: dict[int, list[tuple[Places, Floats]]] = {}
-        for number in range(max(top), -1, -1):
-            clique, separator, below = tree.cliques[number], tree.separators[number], handed.pop(number, [])
-            own = {place for place, at in zip(wanted, top, strict=True) if at == number}
-            own |= {place for each, _ in below for place in each if place in wanted}
-            if len(own) == len(wanted):
-                return _joined(self.beliefs[number], clique, below, wanted, ())
-            if own:
-                kept = tuple(sorted({*separator, *own}))
-                message = _joined(self.beliefs[number], clique, below, kept, separator)
-                handed.setdefault(tree.parents[number], []).append((kept, message))
+        for step in route:
+            clique, separator = tree.cliques[step.number], tree.separators[step.number]
+            inner = tuple(place for place in clique if place in step.held)
+            found = summed(self.beliefs[step.number], clique, inner)
+            if not step.is_last and separator:
+                found = found * np.expand_dims(_inverse(summed(found, inner, separator)), _missing(inner, separator))
+            for place in step.fixed:
+                level = np.arange(tree.sizes[place]) == fixed[place]
+                found = found * level.reshape([-1 if place == other else 1 for other in inner])
+            operands: list[object] = [found, list(inner)]
+            for each, message in handed.pop(step.number, []):
+                operands += [message, list(each)]
+            found = np.einsum(*operands, list(step.kept), optimize=True)  # type: ignore[call-overload]
+            if step.is_last:
+                return found
+            handed.setdefault(tree.parents[step.number], []).append((step.kept, found))
         raise AssertionError("a tree has a root")
 
+    def _route(self, wanted: Places, fixed: Mapping[int, int]) -> list[_Step]:
+        """The cliques that have to do with a question, from below; an attribute is asked for nearest to the root.
 
-def _joined(
-    belief: Floats, clique: Places, below: Sequence[tuple[Places, Floats]], kept: Places, given: Places
-) -> Floats:
-    """A clique times what was handed up to it, summed to the kept attributes; shares given those of a separator."""
-    needed = {*kept, *given, *(place for each, _ in below for place in each if place in clique)}
-    inner = tuple(place for place in clique if place in needed)
-    found = summed(belief, clique, inner)
-    if given:
-        found = found * np.expand_dims(_inverse(summed(found, inner, given)), _missing(inner, given))
-    operands: list[object] = [found, list(inner)]
-    for each, message in below:
-        operands += [message, list(each)]
-    result: Floats = np.einsum(*operands, list(kept), optimize=True)  # type: ignore[call-overload]
-    return result
+        A subtree with none of them sums to 1.
+        """
+        tree, steps = self.tree, list[_Step]()
+        top = {place: next(n for n, c in enumerate(tree.cliques) if place in c) for place in (*wanted, *fixed)}
+        handed: dict[int, list[tuple[set[int], Places]]] = {}
+        for number in range(max(top.values(), default=0), -1, -1):
+            separator, below = tree.separators[number], handed.pop(number, [])
+            here = {place for place, at in top.items() if at == number}
+            done = here.union(*(each for each, _ in below))
+            if not done and top:
+                continue
+            is_last = len(done) == len(top)
+            kept = wanted if is_last else tuple(sorted({*separator, *(done - fixed.keys())}))
+            named = {*kept, *here, *(() if is_last else separator), *(place for _, each in below for place in each)}
+            held = tuple(sorted(named))
+            steps.append(_Step(number, held, kept, tuple(place for place in fixed if place in here), is_last))
+            if is_last:
+                break
+            handed.setdefault(tree.parents[number], []).append((done, kept))
+        return steps
+
+
+@dataclass(frozen=True)
+class _Step:
+    """What one clique does for a question: attributes it has to do with, those it hands on, and those fixed here."""
+
+    number: int
+    held: Places
+    kept: Places
+    fixed: Places
+    is_last: bool
 
 
 def summed(values: Floats, places: Places, kept: Sequence[int]) -> Floats:
