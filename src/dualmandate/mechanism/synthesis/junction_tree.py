@@ -149,8 +149,8 @@ class TreeModel:
         if wanted and max(cells_of(step.held, tree.sizes) for step in route) > MOST_HELD:
             longest = max(wanted, key=lambda place: tree.sizes[place])
             others = tuple(place for place in wanted if place != longest)
-            each = [self._within(others, {**fixed, longest: level}) for level in range(tree.sizes[longest])]
-            return np.stack(each, axis=wanted.index(longest))
+            slices = [self._within(others, {**fixed, longest: level}) for level in range(tree.sizes[longest])]
+            return np.stack(slices, axis=wanted.index(longest))
         handed: dict[int, list[tuple[Places, Floats]]] = {}
         for step in route:
             clique, separator = tree.cliques[step.number], tree.separators[step.number]
@@ -164,10 +164,10 @@ class TreeModel:
             operands: list[object] = [found, list(inner)]
             for each, message in handed.pop(step.number, []):
                 operands += [message, list(each)]
-            found = np.einsum(*operands, list(step.kept), optimize=True)  # type: ignore[call-overload]
+            joined: Floats = np.einsum(*operands, list(step.kept), optimize=True)  # type: ignore[call-overload]
             if step.is_last:
-                return found
-            handed.setdefault(tree.parents[step.number], []).append((step.kept, found))
+                return joined
+            handed.setdefault(tree.parents[step.number], []).append((step.kept, joined))
         raise AssertionError("a tree has a root")
 
     def _route(self, wanted: Places, fixed: Mapping[int, int]) -> list[_Step]:
