@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dualmandate.errors import InvalidLoss, InvalidMechanism, TooLarge
+from dualmandate.errors import InvalidLoss, InvalidMechanism, InvalidWorkload, TooLarge
 from dualmandate.mechanism import AdaptiveMarginals, select, simulation_keys, synthesize
 from dualmandate.mechanism.noise import GaussianSampler, LaplaceSampler, NoiseKey
 from dualmandate.mechanism.noise.samplers import draw_noise
@@ -248,5 +248,7 @@ def test_models_without_rounds_or_beyond_the_largest_are_refused() -> None:
     wide = Workload.from_tabulations(Domain.of_shape((3000, 3000)), [Tabulation.of("all", ("axis0", "axis1"))])
     with pytest.raises(TooLarge, match="9,000,000 cells"):
         synthesize(Histogram.zeros(Domain.of_shape((2, 2))), wide, Fraction(1), simulation_keys(1, 0))
+    with pytest.raises(InvalidWorkload, match="other attributes"):
+        synthesize(RECORDS, marginals((3, 4), 2), Fraction(1), simulation_keys(1, 0))
     small = AdaptiveMarginals(largest_model=40).release(RECORDS, PAIRS, Fraction(1), simulation_keys(1, 0))
     assert small.model.tree.cells <= 40

@@ -22,7 +22,7 @@ from itertools import combinations
 
 import numpy as np
 
-from dualmandate.errors import InvalidLoss, InvalidMechanism, TooLarge
+from dualmandate.errors import InvalidLoss, InvalidMechanism, InvalidWorkload, TooLarge
 from dualmandate.mechanism.data_dependent import Answers, Keys
 from dualmandate.mechanism.exponential import rate_of, select
 from dualmandate.mechanism.mechanism import EVERY_PERSON
@@ -138,6 +138,12 @@ class AdaptiveMarginals:
                 instead="state a positive fraction, and 0 < probability < 1",
             )
         asked = _Asked.of(workload, self.largest_model)
+        if (counts.domain.names, counts.domain.shape) != (workload.domain.names, workload.domain.shape):
+            raise InvalidWorkload(
+                "the tables are about other attributes or levels than the records have",
+                why="a table counts the levels of its own domain",
+                instead="build the workload over the domain of the records",
+            )
         run = _Run(self, counts, asked, keys, _Moves.of(self.privacy_measure, protection))
         first = 1 if not asked.candidates else FIRST_SHARE
         run.measure_first(Fraction(loss) * (first - ERROR_SHARE * first))
