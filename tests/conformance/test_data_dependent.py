@@ -10,7 +10,13 @@ import numpy as np
 import pytest
 
 from dualmandate.errors import Refusal
-from dualmandate.mechanism import AdaptiveMarginals, Answers, DataDependentMechanism, simulation_keys
+from dualmandate.mechanism import (
+    AdaptiveMarginals,
+    Answers,
+    DataDependentMechanism,
+    MultiplicativeWeights,
+    simulation_keys,
+)
 from dualmandate.population import Counts, Domain, Neighbors, PrivacyMeasure, Protection, Records
 from dualmandate.workload import Workload, marginals
 
@@ -52,7 +58,14 @@ def of_marginals(label: str, made: Callable[[PrivacyMeasure], DataDependentMecha
     return [Case(f"{label}, {measure}", made(measure), *given) for measure in MEASURES]
 
 
-CASES = [*of_marginals("adaptive marginals", AdaptiveMarginals)]
+CASES = [
+    *of_marginals("adaptive marginals", AdaptiveMarginals),
+    *of_marginals("multiplicative weights", lambda measure: MultiplicativeWeights(privacy_measure=measure)),
+    *of_marginals(
+        "multiplicative weights by queries",
+        lambda measure: MultiplicativeWeights(candidates="queries", privacy_measure=measure),
+    ),
+]
 
 
 @pytest.fixture(params=CASES, ids=[case.label for case in CASES])
