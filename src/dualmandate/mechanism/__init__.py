@@ -29,6 +29,14 @@ from dualmandate.mechanism.mechanism import (
     Production,
     TableMeasure,
 )
+from dualmandate.mechanism.multiplicative_weights import (
+    InteractiveAnswer,
+    InteractiveAnswers,
+    InteractiveState,
+    InteractiveTerms,
+    MultiplicativeWeights,
+    threshold_for,
+)
 from dualmandate.mechanism.partition import PartitionMechanism
 from dualmandate.mechanism.rows import MatrixRows, Rows, StrategyRows, TableRows
 from dualmandate.mechanism.staircase import STAIRCASE, Staircase
@@ -61,6 +69,10 @@ __all__ = [
     "ExactStrategy",
     "Geometric",
     "GroupForm",
+    "InteractiveAnswer",
+    "InteractiveAnswers",
+    "InteractiveState",
+    "InteractiveTerms",
     "KNorm",
     "Keys",
     "Laplace",
@@ -70,6 +82,7 @@ __all__ = [
     "MeasuredGroups",
     "Measurement",
     "Mechanism",
+    "MultiplicativeWeights",
     "NamedMeasure",
     "Noise",
     "NoiseLaw",
@@ -99,4 +112,5 @@ __all__ = [
     "select",
     "simulation_keys",
     "staircase",
+    "threshold_for",
 ]
