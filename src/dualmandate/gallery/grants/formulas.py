@@ -12,7 +12,8 @@ with λ in straight pieces and bends upward, so Newton's method from above ends 
 minimum the share is its own.
 
 Left out, for want of public data by district: children in foster homes and in institutions, the counties within New
-York and Hawaii, states' own rules for districts of under 20,000 residents, and the half of 1 % rules of states.
+York and Hawaii, and states' own rules for districts of under 20,000 residents. The formulas are worked through in
+[Son16].
 """
 
 from __future__ import annotations
