@@ -10,7 +10,13 @@ import numpy as np
 import pytest
 
 from dualmandate.errors import Refusal
-from dualmandate.mechanism import Answers, DataDependentMechanism, MultiplicativeWeights, simulation_keys
+from dualmandate.mechanism import (
+    AdaptiveMarginals,
+    Answers,
+    DataDependentMechanism,
+    MultiplicativeWeights,
+    simulation_keys,
+)
 from dualmandate.population import Counts, Domain, Neighbors, PrivacyMeasure, Protection, Records
 from dualmandate.workload import Workload, marginals
 
@@ -53,6 +59,7 @@ def of_marginals(label: str, made: Callable[[PrivacyMeasure], DataDependentMecha
 
 
 CASES = [
+    *of_marginals("adaptive marginals", AdaptiveMarginals),
     *of_marginals("multiplicative weights", lambda measure: MultiplicativeWeights(privacy_measure=measure)),
     *of_marginals(
         "multiplicative weights by queries",
