@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import combinations
 from typing import Any
 
@@ -113,8 +113,8 @@ class Orthogonal:
         asked = [renumbered(chain.ancestors(k)[possible]) for k in range(chain.last + 1)]
         asked += [renumbered(crossing.groups[possible]) for crossing in crossings]
         whole = all(crossing.in_place and np.all(crossing.groups[possible] >= 0) for crossing in crossings)
-        groupings = _closed(asked) if whole else None
-        return None if groupings is None else cls(chain, tuple(groupings), possible, tuple(_ranks(groupings)))
+        found = _closed(tuple(dict.fromkeys(each.tobytes() for each in asked))) if whole else None
+        return None if found is None else cls(chain, found[0], possible, found[1])
 
     def sizes(self, labels: Integers) -> Floats:
         """What a grouping with a variance of 1 weighs in each stratum: the cells of a part, where it sees it, or 0."""
@@ -241,45 +241,54 @@ class Strata:
         return np.asarray(final)
 
 
-def _closed(asked: Sequence[Integers]) -> list[Integers] | None:
-    """The groupings and all that hold two of them; None where parts differ in size or groupings are not orthogonal."""
-    found = list({each.tobytes(): each for each in asked}.values())
+@lru_cache(maxsize=4)  # a plan asks for the same groupings at each loss and each division of it that it compares
+def _closed(asked: tuple[bytes, ...]) -> tuple[tuple[Integers, ...], tuple[int, ...]] | None:
+    """Groupings and all that hold two of them, with ranks; None where parts differ in size or are not orthogonal.
+
+    Each grouping is the memory of its parts, numbered from 0 in the order of their first members.
+    """
+    known = {each: np.frombuffer(each, dtype=np.int64) for each in asked}
+    found = list(known.values())
     if any(np.ptp(np.bincount(each)) for each in found):
         return None
     pairs = list(combinations(range(len(found)), 2))
     while pairs:
         one, other = (found[place] for place in pairs.pop())
-        both = _holding(one, other)
-        shared = np.unique(one * (int(other.max()) + 1) + other, return_counts=True)[1]
+        together, shared = np.unique(one * (int(other.max()) + 1) + other, return_counts=True)
+        both = _holding(together // (int(other.max()) + 1), together % (int(other.max()) + 1))[one]
         sizes = [each.size // (int(each.max()) + 1) for each in (one, other, both)]
         if np.ptp(np.bincount(both)) or np.any(shared * sizes[2] != sizes[0] * sizes[1]):
             return None
-        if not any(np.array_equal(both, each) for each in found):
+        if both.tobytes() not in known:
+            known[both.tobytes()] = both
             pairs += [(place, len(found)) for place in range(len(found))]
             found.append(both)
             if len(found) > MOST_STRATA:
                 return None
-    return found
+    return tuple(found), _ranks(found)
 
 
 def _holding(one: Integers, other: Integers) -> Integers:
-    """The finest grouping whose parts hold those of both."""
+    """Of each part of a grouping, that of the finest grouping that holds it and all parts of another that it meets.
+
+    `one` and `other` are the parts that meet, each pair once.
+    """
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
     sizes = int(one.max()) + 1, int(other.max()) + 1
     joined = coo_array((np.ones(one.size), (one, other + sizes[0])), shape=(sum(sizes), sum(sizes)))
-    return renumbered(connected_components(joined, directed=False)[1][one].astype(np.int64))
+    return renumbered(connected_components(joined, directed=False)[1][: sizes[0]].astype(np.int64))
 
 
-def _ranks(groupings: Sequence[Integers]) -> list[int]:
+def _ranks(groupings: Sequence[Integers]) -> tuple[int, ...]:
     """Of the stratum of each grouping: its parts less the ranks of all coarser ones."""
     parts = [int(each.max()) + 1 for each in groupings]
     ranks = [0] * len(parts)
     for i in np.argsort(parts, kind="stable"):
-        below = [j for j in range(len(parts)) if j != i and lies_within(groupings[i], groupings[j])]
+        below = [j for j in range(len(parts)) if parts[j] < parts[i] and lies_within(groupings[i], groupings[j])]
         ranks[i] = parts[i] - sum(ranks[j] for j in below)
-    return ranks
+    return tuple(ranks)
 
 
 Numbers = tuple[int, Integers, NDArray[Any], float]  # a level, the part of each cell, numbers of parts, their variance
