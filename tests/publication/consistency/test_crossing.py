@@ -181,7 +181,7 @@ def test_without_crossing_tables_estimates_are_the_nest_s() -> None:
 
 
 def test_groupings_are_closed_under_what_holds_two_of_them_and_only_once() -> None:
-    """Marginals of 2 × 3 × 4 cells: two that share an attribute hold that one's; ranks are products of levels less 1."""
+    """Marginals of 2 × 3 × 4 cells: two that share an attribute hold that one's; ranks are of levels less 1."""
     shape = (2, 3, 4)
     places = np.indices(shape).reshape(3, -1)
 
