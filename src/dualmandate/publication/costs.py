@@ -36,7 +36,7 @@ SPARE = 0.95  # of the memory, and of the disk, that one release may take
 SMALL_RELEASE = 1.1  # of any release
 EACH_TABLE = 0.011  # to write it in every form
 EACH_LAW = 1e-3  # of noise
-A_VALUE = 8e-8  # of a record, read from a file
+A_VALUE = 6e-8  # of a record, read from a file
 A_PLACE, MERGED = 4e-9, 10  # of a record in a marginal, of a cell in a table; so many times of one in a strategy
 A_ROW = 5e-8  # with noise
 A_STEP = 4e-5  # of a fit, for each table
@@ -63,6 +63,7 @@ LABEL = 24.0
 ON_DISK = 4e4  # of any release
 TABLE_ON_DISK = 2e4
 TABLES_SHOWN, SHOWN_ON_PAGE, SHOWN_NUMBER = 150, 500, 475.0  # of so many tables, so many numbers at the most
+FRACTIONS_ON_DISK = 100.0  # of a number whose estimate and interval are no whole numbers, as those by a strategy are
 ROW_ON_DISK = 3.0  # at the most
 BITS_ON_DISK = 1.3  # for each that a number takes at least, by its noise
 LEVEL_ON_DISK = 3.5  # of a synthetic record, as text and in Parquet
@@ -244,10 +245,13 @@ def _writing(order: ReleaseSpec) -> float:
 def _on_disk(order: ReleaseSpec) -> float:
     """Bytes of a release in all its forms: tables, what was measured, its page."""
     found = ON_DISK + sum(group.rows.size * _row_on_disk(group, order.records) for group in order.groups)
+    by_strategy = [not group.rows.direct for group in order.groups for _ in group.tables]
+    by_strategy += [False] * len(order.public_tables)
     for place, table in enumerate((*order.tables, *order.public_tables)):
         each = _class_of(table)
+        number = each.number + (FRACTIONS_ON_DISK if by_strategy[place] and each is not BARE else 0.0)
         found += SHOWN_NUMBER * min(table.query_count, SHOWN_ON_PAGE) if place < TABLES_SHOWN else 0.0
-        found += TABLE_ON_DISK + table.query_count * (each.number + each.column * len(table.label_axes))
+        found += TABLE_ON_DISK + table.query_count * (number + each.column * len(table.label_axes))
     if order.synthetic_records:
         columns = len({axis for table in order.tables for axis in table.label_axes})
         found += TABLE_ON_DISK + order.records * LEVEL_ON_DISK * columns
@@ -275,7 +279,7 @@ class _Class:
     column: float
 
 
-IN_WORKBOOKS, WITH_INTERVALS, BARE = _Class(6.5e-5, 150, 0), _Class(3.5e-6, 120, 12), _Class(1.5e-6, 10, 6)
+IN_WORKBOOKS, WITH_INTERVALS, BARE = _Class(6.5e-5, 140, 0), _Class(3.5e-6, 120, 12), _Class(1.5e-6, 10, 6)
 
 
 def _class_of(table: Table) -> _Class:
