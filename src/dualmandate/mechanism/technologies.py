@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
 from dualmandate.errors import InvalidMechanism, UnknownName, did_you_mean
+from dualmandate.mechanism.data_dependent import DataDependentMechanism
 from dualmandate.mechanism.gaussian import GAUSSIAN
 from dualmandate.mechanism.geometric import GEOMETRIC
 from dualmandate.mechanism.laplace import LAPLACE
@@ -22,7 +23,10 @@ from dualmandate.population.arrays import Floats, Integers
 from dualmandate.workload import Workload
 
 OPTIMIZED, TABLES, CELLS = "optimized", "workload", "identity"  # what is measured, in a program file
+WHOLE_NUMBERS = "whole numbers"  # what is simulated of a plan itself: its tables, made whole
 NOISE_LAWS: dict[str, NoiseLaw] = {law.name: law for law in (LAPLACE, GEOMETRIC, GAUSSIAN, STAIRCASE)}
+DATA_DEPENDENT: dict[str, Callable[[PrivacyMeasure], DataDependentMechanism]] = {}
+"""By the word in a program file: the technologies whose errors depend on the data, for a loss counted so."""
 
 
 class _OfLaw:
