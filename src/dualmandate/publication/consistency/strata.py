@@ -247,25 +247,40 @@ def _closed(asked: tuple[bytes, ...]) -> tuple[tuple[Integers, ...], tuple[int, 
 
     Each grouping is the memory of its parts, numbered from 0 in the order of their first members.
     """
-    known = {each: np.frombuffer(each, dtype=np.int64) for each in asked}
-    found = list(known.values())
+    found = [np.frombuffer(each, dtype=np.int64) for each in asked]
     if any(np.ptp(np.bincount(each)) for each in found):
         return None
+    parts = [int(each.max()) + 1 for each in found]
     pairs = list(combinations(range(len(found)), 2))
     while pairs:
-        one, other = (found[place] for place in pairs.pop())
-        together, shared = np.unique(one * (int(other.max()) + 1) + other, return_counts=True)
-        both = _holding(together // (int(other.max()) + 1), together % (int(other.max()) + 1))[one]
-        sizes = [each.size // (int(each.max()) + 1) for each in (one, other, both)]
-        if np.ptp(np.bincount(both)) or np.any(shared * sizes[2] != sizes[0] * sizes[1]):
+        one, other = pairs.pop()
+        together, shared = _meeting(found[one], found[other], parts[other])
+        if together.size in (parts[one], parts[other]):  # one lies within the other
+            continue
+        holding = _holding(together // parts[other], together % parts[other])
+        both = int(holding.max()) + 1
+        sizes = [found[0].size // count for count in (parts[one], parts[other], both)]
+        if np.ptp(np.bincount(holding)) or np.any(shared * sizes[2] != sizes[0] * sizes[1]):
             return None
-        if both.tobytes() not in known:
-            known[both.tobytes()] = both
+        wide = holding[found[one]]
+        if not any(count == both and np.array_equal(wide, each) for count, each in zip(parts, found, strict=True)):
             pairs += [(place, len(found)) for place in range(len(found))]
-            found.append(both)
+            found.append(wide)
+            parts.append(both)
             if len(found) > MOST_STRATA:
                 return None
     return tuple(found), _ranks(found)
+
+
+def _meeting(one: Integers, other: Integers, parts: int) -> tuple[Integers, Integers]:
+    """Which parts of two groupings have a cell in common, as part·parts of the other + its part, and how many."""
+    codes = one * parts + other
+    span = (int(one.max()) + 1) * parts
+    if span > 4 * codes.size:
+        return np.unique(codes, return_counts=True)
+    counts = np.bincount(codes, minlength=span)
+    together = np.flatnonzero(counts)
+    return together, counts[together]
 
 
 def _holding(one: Integers, other: Integers) -> Integers:
