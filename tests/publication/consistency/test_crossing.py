@@ -194,6 +194,10 @@ def test_groupings_are_closed_under_what_holds_two_of_them_and_only_once() -> No
     asked = marginal(0, 1), marginal(1, 2), marginal()
     closed = strata._closed(asked)
     assert closed is not None
-    ranks = dict(zip((each.tobytes() for each in closed[0]), closed[1], strict=True))
+    found = [each.tobytes() for each in closed[0]]
+    ranks = dict(zip(found, closed[1], strict=True))
     assert ranks == {marginal(0, 1): 1 * 2 + 1, marginal(1, 2): 2 * 3 + 3, marginal(1): 2, marginal(): 1}
+    coarser = {found[i]: [found[j] for j in above] for i, above in enumerate(closed[2])}
+    assert coarser[marginal(1, 2)] == coarser[marginal(0, 1)] == [marginal(), marginal(1)]
+    assert coarser[marginal(1)] == [marginal()]
     assert strata._closed(asked) is closed
