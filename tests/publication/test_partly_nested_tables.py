@@ -346,7 +346,7 @@ def test_random_programs_hold_everything_exactly(data: st.DataObject) -> None:
 
 @pytest.mark.parametrize(("most", "laws"), [(1, 1), (2**28, 3)])
 def test_laws_of_a_large_nest_are_few(monkeypatch: pytest.MonkeyPatch, most: int, laws: int) -> None:
-    """Each takes estimates of the whole nest: 24 of them for each of 20 tables of half a billion cells, half an hour."""
+    """Each takes estimates of the whole nest: 24 of them for each table of half a billion cells took half an hour."""
     order = release_spec_of((*CHAIN, JOBS), Protection())
     counts = np.random.default_rng(1).poisson(6.0, order.domain.shape).astype(np.int64)
     table = settled(order, counts, np.random.default_rng(3))[-1]
