@@ -29,6 +29,15 @@ from dualmandate.mechanism.mechanism import (
     Production,
     TableMeasure,
 )
+from dualmandate.mechanism.multiplicative_weights import (
+    InteractiveAnswer,
+    InteractiveAnswers,
+    InteractiveState,
+    InteractiveTerms,
+    MultiplicativeWeights,
+    threshold_for,
+)
+from dualmandate.mechanism.partition import PartitionMechanism
 from dualmandate.mechanism.rows import MatrixRows, Rows, StrategyRows, TableRows
 from dualmandate.mechanism.staircase import STAIRCASE, Staircase
 from dualmandate.mechanism.strategy import ExactStrategy, Strategy, optimize_strategy
@@ -60,6 +69,10 @@ __all__ = [
     "ExactStrategy",
     "Geometric",
     "GroupForm",
+    "InteractiveAnswer",
+    "InteractiveAnswers",
+    "InteractiveState",
+    "InteractiveTerms",
     "KNorm",
     "Keys",
     "Laplace",
@@ -69,12 +82,14 @@ __all__ = [
     "MeasuredGroups",
     "Measurement",
     "Mechanism",
+    "MultiplicativeWeights",
     "NamedMeasure",
     "Noise",
     "NoiseLaw",
     "NoiseMechanism",
     "OneBitMean",
     "OptimizedMechanism",
+    "PartitionMechanism",
     "Production",
     "RandomizedResponse",
     "Rows",
@@ -97,4 +112,5 @@ __all__ = [
     "select",
     "simulation_keys",
     "staircase",
+    "threshold_for",
 ]

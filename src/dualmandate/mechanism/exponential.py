@@ -122,10 +122,10 @@ def rate_of(
     if privacy_measure is PrivacyMeasure.PURE_DP:
         return Fraction(loss) / both_ways / sensitivity
     # A choice of ε loses at most ρ = ε²/8; the root is rounded down.
-    return 2 * _root_below(2 * Fraction(loss)) / both_ways / sensitivity
+    return 2 * root_below(2 * Fraction(loss)) / both_ways / sensitivity
 
 
-def _root_below(number: Fraction) -> Fraction:
+def root_below(number: Fraction) -> Fraction:
     """The largest multiple of 2⁻⁶⁴ whose square is at most the number."""
     return Fraction(math.isqrt(int(number * 2**128)), 2**64)
 
