@@ -15,6 +15,7 @@ from dualmandate.mechanism import (
     Answers,
     DataDependentMechanism,
     MultiplicativeWeights,
+    PartitionMechanism,
     simulation_keys,
 )
 from dualmandate.population import Counts, Domain, Neighbors, PrivacyMeasure, Protection, Records
@@ -52,8 +53,9 @@ class Case:
         return float(np.mean([np.abs(self.answer(loss, each).values - truth).mean() for each in range(repetitions)]))
 
 
-def of_marginals(label: str, made: Callable[[PrivacyMeasure], DataDependentMechanism]) -> list[Case]:
-    shape = (4, 3, 3)
+def of_marginals(
+    label: str, made: Callable[[PrivacyMeasure], DataDependentMechanism], shape: tuple[int, ...] = (4, 3, 3)
+) -> list[Case]:
     given = marginals(shape, (1, 2)), records(shape, 400), records(shape, 0)
     return [Case(f"{label}, {measure}", made(measure), *given) for measure in MEASURES]
 
@@ -65,6 +67,7 @@ CASES = [
         "multiplicative weights by queries",
         lambda measure: MultiplicativeWeights(candidates="queries", privacy_measure=measure),
     ),
+    *of_marginals("a partition", PartitionMechanism, (8, 9)),
 ]
 
 

@@ -102,7 +102,7 @@ def test_two_attributes_are_merged_along_a_curve() -> None:
 
 def test_a_square_that_is_mostly_empty_gains() -> None:
     counts = np.zeros((16, 16), dtype=np.int64)
-    counts[3:6, 8:12] = 200
+    counts[4:8, 8:12] = 200
     workload = kron(identity(16), identity(16))
     assert root_mean_square(released(counts, workload, Fraction(1, 5))[0]) < 0.6 * np.sqrt(2) * 5
 

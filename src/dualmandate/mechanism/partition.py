@@ -10,7 +10,7 @@ Most histograms are nearly even over long stretches, and noise on every cell of 
    brought to numbers of 0 and more by weighted least squares; the records of a part are spread evenly over its cells.
 
 The idea of a private partition under a workload's own strategy is that of [LHMW14]. Here the partition is drawn
-exactly, its costs are whole numbers that a record moves by 1, and losses in ε and in ρ are served.
+exactly, its costs are whole numbers that a record moves by few, and losses in ε and in ρ are served.
 
 A merged cell is biased. Its interval need not be: wherever the records of a part lie, an answer takes between its least
 and its largest weight on the part times the part's total. So intervals run from the least to the most that the parts
@@ -34,7 +34,7 @@ from dualmandate.mechanism.gaussian import GAUSSIAN
 from dualmandate.mechanism.geometric import GEOMETRIC
 from dualmandate.mechanism.measurement import Measurement
 from dualmandate.mechanism.mechanism import EVERY_PERSON, NoiseLaw, loss_power, tail_of
-from dualmandate.mechanism.pruned_tree import NodeCosts, PrunedTree, Span, least_cost, unevenness
+from dualmandate.mechanism.pruned_tree import COST_MOVES, NodeCosts, PrunedTree, Span, least_cost, unevenness
 from dualmandate.mechanism.rows import StrategyRows
 from dualmandate.mechanism.strategy import optimize_strategy
 from dualmandate.mechanism.technologies import OptimizedMechanism, noise_of
@@ -92,7 +92,7 @@ class PartitionMechanism:
         rest = (1 - deciding) * one
         if not self._merges(costs, len(cells), deciding * one, whole=one, keys=keys):
             return self._cell_by_cell(cells, workload, rest, keys, probability)
-        rate = rate_of(PARTITION_SHARE * one, self.privacy_measure, EVERY_PERSON, sensitivity=1)
+        rate = rate_of(PARTITION_SHARE * one, self.privacy_measure, EVERY_PERSON, sensitivity=COST_MOVES)
         starts = np.array(PrunedTree(costs, rate, SPLITS, TAKEN_OUT).draw(keys("partition")))
         rest -= PARTITION_SHARE * one
         found = self._strategy_on(workload, order, starts)
@@ -120,8 +120,8 @@ class PartitionMechanism:
         by_root = self.privacy_measure is PrivacyMeasure.ZCDP
         noise = 1 / (2 * math.sqrt(whole)) if by_root else float(1 / whole)
         price = max(1, round(FINENESS * noise))
-        scores = [-least_cost(costs, FINENESS, PART_PRICE * price), -cells * price]
-        rate = rate_of(share, self.privacy_measure, EVERY_PERSON, sensitivity=FINENESS)
+        scores = [-least_cost(costs, FINENESS, int(COST_MOVES * PART_PRICE * price)), -int(COST_MOVES * cells * price)]
+        rate = rate_of(share, self.privacy_measure, EVERY_PERSON, sensitivity=COST_MOVES * FINENESS)
         return select(scores, rate=rate, key=keys("whether to merge")) == 0
 
     def _cell_by_cell(

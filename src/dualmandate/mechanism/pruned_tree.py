@@ -2,16 +2,17 @@
 
 All cells are halved, the halves are halved, and so on to single cells. From the root downwards a node is either a part
 as a whole, or split into its halves, or one of its cells is taken out and what lies before and after it are parts.
-A record lies in one part, so where it moves the cost of any part by at most 1 it moves the cost of every partition, the
-sum over its parts, by at most 1. With a share q of splits and a share p of nodes of m cells that lose one,
+A record lies in one part, so that it moves the cost of a partition, the sum over its parts, no further than that of one
+part. With a share q of splits and a share p of nodes of m cells that lose one,
 
     P(partition) ∝ Π (1 − q − p, or q, or p/m, at each node that is reached)·exp(−rate·Σ cost of its parts)
 
-loses ε = 2·rate [MT07], however many partitions there are. The weights of all that can become of a node add up to
-Z = (1 − q − p)·exp(−rate·cost) + q·Z_left·Z_right + p·mean_j exp(−rate·cost without cell j), in balls, and the draw
-takes each of the three with its share of Z. Where nothing tells the cells of a node apart, it stays whole with a
-probability of at least about 1 − q − p: these shares are what keeps a partition from following noise. A part that is
-worth it costs ln(1/q)/rate for each halving, and a single cell ln(m/p)/rate, however deep it lies.
+loses ε = rate·(the range of what a record moves costs by) [MT07], however many partitions there are. The weights of
+all that can become of a node add up to Z = (1 − q − p)·exp(−rate·cost) + q·Z_left·Z_right + p·mean_j exp(−rate·cost
+without cell j), in balls, and the draw takes each of the three with its share of Z. Where nothing tells the cells of a
+node apart, it stays whole with a probability of at least about 1 − q − p: these shares are what keeps a partition from
+following noise. A part that is worth it costs ln(1/q)/rate for each halving, and a single cell ln(m/p)/rate, however
+deep it lies.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from flint import arb
 
 GUARD_BITS = 64
+UP, DOWN = 3, 1  # what a record above and below the middle of its part costs
+COST_MOVES = Fraction(UP + DOWN, 2)  # half of the range that one record moves a cost by, which is all a choice sees
 FEWEST_WITHOUT = 3  # cells of a node of which one is taken out: of two, halving does the same
 Span = tuple[int, int]  # the first cell of a node, and the one after its last
 
@@ -48,19 +51,20 @@ class NodeCosts:
 
 
 def unevenness(counts: Integers) -> dict[Span, NodeCosts]:
-    """Of each node Σ |x_i − median|: how many records lie elsewhere than if all its cells were alike; parents first.
+    """Of each node min_c Σ UP·(x_i − c)⁺ + DOWN·(c − x_i)⁺: how far its cells are from being alike; parents first.
 
-    A whole number. No constant c moves Σ |x_i − c| by more than 1 when a record comes or goes, so neither does the
-    best one.
+    A whole number. A record that comes moves that sum by −DOWN to UP for every c, and so its minimum: by a range of
+    UP + DOWN, as |x − c| would for a sum of half as many records. What stands out of a part costs more than what is
+    lacking in it: most data are a few high cells among many low ones.
     """
     found, waiting = {}, [(0, len(counts))]
     while waiting:
         span = waiting.pop()
         values = counts[slice(*span)].tolist()
-        before = _around_median(values)
+        before = _around_quantile(values)
         without = np.zeros(0, dtype=np.int64)
         if len(values) >= FEWEST_WITHOUT:
-            after = _around_median(values[::-1])[::-1]
+            after = _around_quantile(values[::-1])[::-1]
             without = np.array(before[:-1], dtype=np.int64) + np.array(after[1:], dtype=np.int64)
         found[span] = NodeCosts(before[-1], without)
         waiting += _halves(span)
@@ -73,14 +77,14 @@ def _halves(span: Span) -> list[Span]:
     return [(start, middle), (middle, stop)] if stop - start > 1 else []
 
 
-def _around_median(values: list[int]) -> list[int]:
-    """Σ |x_i − median| of the first 0, 1, 2, … values: the sum of the upper half less that of the lower."""
+def _around_quantile(values: list[int]) -> list[int]:
+    """min_c Σ UP·(x − c)⁺ + DOWN·(c − x)⁺ of the first 0, 1, 2, … values; c is their UP/(UP + DOWN) quantile."""
     lower: list[int] = []  # negative numbers, so that the largest comes first
     upper: list[int] = []
     below = above = 0
     found = [0]
-    for value in values:
-        if len(lower) == len(upper):  # the lower half gets one more
+    for count, value in enumerate(values, start=1):
+        if -(-UP * count // (UP + DOWN)) > len(lower):  # the lower part gets one more
             least = heappushpop(upper, value)
             heappush(lower, -least)
             above, below = above + value - least, below + least
@@ -88,8 +92,8 @@ def _around_median(values: list[int]) -> list[int]:
             largest = -heappushpop(lower, -value)
             heappush(upper, largest)
             above, below = above + largest, below + value - largest
-        middle = -lower[0] if len(lower) > len(upper) else 0
-        found.append(above - (below - middle))
+        quantile = -lower[0]
+        found.append(UP * (above - len(upper) * quantile) + DOWN * (len(lower) * quantile - below))
     return found
 
 
