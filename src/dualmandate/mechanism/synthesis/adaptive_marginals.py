@@ -92,7 +92,7 @@ class AdaptiveMarginals:
 
     privacy_measure: PrivacyMeasure = PrivacyMeasure.ZCDP
     rounds_an_attribute: int = 4  # at first; fewer follow where rounds become dearer
-    largest_model: int = 2**20  # cells of all cliques
+    largest_model: int = 2**19  # cells of all cliques
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "privacy_measure", PrivacyMeasure(self.privacy_measure))

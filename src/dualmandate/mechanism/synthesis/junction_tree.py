@@ -208,8 +208,15 @@ class _Step:
 
 def summed(values: Floats, places: Places, kept: Sequence[int]) -> Floats:
     """Values by some attributes, added up to fewer of them."""
-    dropped = _missing(places, kept)
-    return values.sum(axis=dropped) if dropped else values
+    return _reduced(np.add, values, _missing(places, kept))
+
+
+def _reduced(function: np.ufunc, values: Floats, axes: tuple[int, ...]) -> Floats:
+    """The sum, or the largest, over some axes; the longest first, which is several times as fast as all at once."""
+    found = values
+    for axis in sorted(axes, key=lambda axis: -values.shape[axis]):
+        found = function.reduce(found, axis=axis, keepdims=True)
+    return found.reshape([size for axis, size in enumerate(values.shape) if axis not in axes])
 
 
 def _missing(places: Places, kept: Sequence[int]) -> tuple[int, ...]:
@@ -244,17 +251,17 @@ class Propagation:
         for number in range(len(totals) - 1, -1, -1):
             # Up: what each clique says of its separator, in logarithms, and its own cells given that.
             total, axes = totals[number], self._up[number] if number else tuple(range(totals[0].ndim))
-            peak = total.max(axis=axes, keepdims=True)
+            peak = _reduced(np.maximum, total, axes)
             peak = np.where(np.isfinite(peak), peak, 0.0)  # no level of the rest can occur with these
-            weights = np.exp(total - peak)
-            sums = weights.sum(axis=axes, keepdims=True)
-            given[number] = weights * _inverse(sums)
+            weights = np.exp(total - np.expand_dims(peak, axes))
+            sums = _reduced(np.add, weights, axes)
+            weights *= np.expand_dims(_inverse(sums), axes)
+            given[number] = weights
             message = np.log(sums, out=np.full_like(sums, -np.inf), where=sums > 0.0) + peak
             if number:
-                above = np.expand_dims(message.squeeze(axis=axes), self._above[number])
-                totals[self.tree.parents[number]] += above
+                totals[self.tree.parents[number]] += np.expand_dims(message, self._above[number])
         beliefs = [given[0]]
         for number in range(1, len(totals)):
-            held = beliefs[self.tree.parents[number]].sum(axis=self._above[number])
+            held = _reduced(np.add, beliefs[self.tree.parents[number]], self._above[number])
             beliefs.append(given[number] * np.expand_dims(held, self._up[number]))
         return beliefs, float(message.reshape(()))
