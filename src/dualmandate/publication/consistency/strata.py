@@ -239,8 +239,8 @@ class Stratum:
         for level in range(1, levels):
             above, share = final[-1], cls._shares(tree, upward, below, level)
             parents = slice(None) if level == tree.last else tree.parents[level - 1]
-            told = above[parents] - _inverse(below[level - 1], known[level] & ~exact[level])[parents]
-            final.append(upward[level] + share @ told @ share.swapaxes(-1, -2))
+            gap = above[parents] - _inverse(below[level - 1], known[level] & ~exact[level])[parents]
+            final.append(upward[level] + share @ gap @ share.swapaxes(-1, -2))
         return cls(tree, basis, inverse, known, exact, own, tuple(below), tuple(upward), tuple(final))
 
     @staticmethod
@@ -301,7 +301,7 @@ def _inverse(matrices: Floats, places: Booleans) -> Floats:
     """The inverse of the rows and columns of some places, 0 elsewhere."""
     found, own = np.zeros_like(matrices), np.flatnonzero(places)
     if own.size:
-        block = np.ix_(range(len(matrices)), own, own)
+        block = np.ix_(np.arange(len(matrices)), own, own)
         found[block] = np.linalg.inv(matrices[block])
     return found
 
@@ -337,8 +337,8 @@ def _adapted(
                 if np.abs(beyond).max() > TINY:
                     found = np.concatenate([found, row[None]])
     known, exact = (np.array([[_within(row, span) for row in found] for span in each]) for each in (spans, held))
-    of_levels = (each.reshape(levels, -1).astype(np.bool_) for each in (known, exact))
-    return found, np.linalg.pinv(found), *of_levels
+    shape = levels, len(found)
+    return found, np.linalg.pinv(found), known.reshape(shape).astype(np.bool_), exact.reshape(shape).astype(np.bool_)
 
 
 def _both(one: Floats, other: Floats) -> Floats:
@@ -492,8 +492,8 @@ class StratumEstimates:
                         else:
                             held.append((rows, numbers))
                 said.append((right, held))
-            for values, each in zip(found, own.passed(said, parts), strict=True):
-                values[stratum] = each
+            for of_level, values in zip(found, own.passed(said, parts), strict=True):
+                of_level[stratum] = values
         return cls(tree, strata, found)
 
     def numbers(self, level: int, labels: Integers, groups: int, *, rows: slice = slice(None)) -> Floats:
