@@ -45,6 +45,7 @@ HEADINGS = {
     "ParticipationTable": "[participation]",
     "CollectionTable": "[collection]",
     "RandomizedResponseTable": "[randomized_response]",
+    "SimulationTable": "[simulation]",
     "ReleasesTable": "[horizon]",
     "MarketsTable": "[markets]",
     "SecretTable": "[secret]",

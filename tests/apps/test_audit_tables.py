@@ -10,8 +10,8 @@ import jsonschema
 import numpy as np
 import pytest
 
-from dualmandate.audit import options as auditing
 from dualmandate.audit.options import AuditOptions
+from dualmandate.population import machine
 from dualmandate.report.documents import schemas
 
 if TYPE_CHECKING:
@@ -122,11 +122,10 @@ def test_findings_do_not_depend_on_processors(
     place = written(tmp_path / "blocks", PLACES, files)
     found = []
     for processors in (1, 4):
-        monkeypatch.setattr(auditing, "processors", lambda processors=processors: processors)
-        assert AuditOptions(workers=processors).effort.workers == processors
+        monkeypatch.setattr(machine, "processors", lambda processors=processors: processors)
+        assert AuditOptions().effort.workers == processors
         found.append(command("audit", place, "--json").document)
     assert found[0] == found[1]
-    assert auditing.processors() == 4
 
 
 def blocks(everybody: str) -> dict[str, str]:

@@ -40,8 +40,10 @@ from dualmandate.mechanism import (
     GAUSSIAN,
     GEOMETRIC,
     LAPLACE,
+    BitFlip,
     KNorm,
     MatrixMechanism,
+    OneBitMean,
     RandomizedResponse,
     gaussian,
     geometric,
@@ -49,7 +51,7 @@ from dualmandate.mechanism import (
     staircase,
 )
 from dualmandate.population import Histogram, Neighbors, Protection
-from dualmandate.workload import groups, identity, marginals, prefix, stack, total
+from dualmandate.workload import explicit, groups, identity, marginals, prefix, stack, total
 
 TABLES = stack(identity(5), total(5), weights=[1, 2])
 REPLACE_ONE = Protection(neighbors=Neighbors.REPLACE_ONE)
@@ -164,6 +166,14 @@ CASES = {
     "randomized response": Case(
         lambda: frontier_of(RandomizedResponse.binary(500, innocuous_share=0.3, sensitive_share=0.1), identity(2)),
         # Reports are whole numbers around a mean that moves with ε: E|error| has a kink at each of them.
+        measures=("squared", "largest variance"),
+    ),
+    "two of four bits": Case(
+        lambda: frontier_of(BitFlip(500, 4, 2, (0.4, 0.3, 0.2, 0.1)), identity(4)),
+        measures=("squared", "largest variance"),
+    ),
+    "one bit of an amount": Case(
+        lambda: frontier_of(OneBitMean(500, 3, (0.2, 0.3, 0.5)), explicit([[0, 1, 5]])),
         measures=("squared", "largest variance"),
     ),
     "split": Case(split_of_three),

@@ -20,6 +20,7 @@ from dualmandate.mechanism import (
     GEOMETRIC,
     LAPLACE,
     STAIRCASE,
+    BitFlip,
     Distribution,
     KNorm,
     MatrixMechanism,
@@ -27,6 +28,7 @@ from dualmandate.mechanism import (
     Mechanism,
     NamedMeasure,
     NoiseMechanism,
+    OneBitMean,
     OptimizedMechanism,
     Production,
     RandomizedResponse,
@@ -35,12 +37,13 @@ from dualmandate.mechanism import (
 )
 from dualmandate.mechanism.mechanism import Stretched, on_lattice
 from dualmandate.population import Neighbors, PrivacyMeasure, Protection
-from dualmandate.workload import Workload, groups, identity, kron, marginals, prefix, stack, total
+from dualmandate.workload import Workload, explicit, groups, identity, kron, marginals, prefix, stack, total
 
 ADD_OR_REMOVE = Protection()
 REPLACE_ONE = Protection(neighbors=Neighbors.REPLACE_ONE)
 LAWS = (LAPLACE, GEOMETRIC, STAIRCASE, GAUSSIAN)
 MEASURES: tuple[NamedMeasure, ...] = ("squared", "absolute", "largest variance")
+Local = RandomizedResponse | UnaryEncoding | OneBitMean | BitFlip
 SIZE = 20_000  # simulated releases
 SIGMAS = 5  # a right formula fails about once in two million comparisons
 
@@ -60,7 +63,7 @@ class Case:
 
     @property
     def counts(self) -> NDArray[np.int64]:
-        if isinstance(self.mechanism, RandomizedResponse | UnaryEncoding):
+        if isinstance(self.mechanism, Local):
             assert self.mechanism.sensitive_shares is not None
             shares = np.array(self.mechanism.sensitive_shares)
             return np.asarray(np.rint(shares * self.mechanism.population_size), dtype=np.int64)
@@ -96,14 +99,18 @@ def _cases() -> Iterator[Case]:
         matrix = np.array([[1, 1, 1, 1], [1, -1, 0, 0], [0, 0, 1, -1], [1, 1, -1, -1]])
         dense = MatrixMechanism(matrix, law)
         yield Case(f"wavelet matrix, {law.name}", dense, prefix(4), ADD_OR_REMOVE, loss, matrix.astype(np.float64))
-    local: tuple[tuple[str, RandomizedResponse | UnaryEncoding, int], ...] = (
+    local: tuple[tuple[str, Local, int], ...] = (
         ("even coin", RandomizedResponse.binary(60, sensitive_share=0.3), 2),
         ("asymmetric", RandomizedResponse.binary(60, innocuous_share=0.8, sensitive_share=0.3), 2),
         ("four levels", RandomizedResponse.categories(60, 4, sensitive_shares=(0.5, 0.3, 0.2, 0.0)), 4),
         ("bits of four levels", UnaryEncoding(60, 4, sensitive_shares=(0.5, 0.3, 0.2, 0.0)), 4),
+        ("one of four bits", BitFlip(60, 4, 1, sensitive_shares=(0.5, 0.3, 0.2, 0.0)), 4),
+        ("two of four bits", BitFlip(60, 4, 2, sensitive_shares=(0.5, 0.3, 0.2, 0.0)), 4),
     )
     for label, response, cells_asked in local:
         yield Case(label, response, stack(identity(cells_asked), prefix(cells_asked)), REPLACE_ONE, 1.1)
+    amounts = OneBitMean(60, 4, sensitive_shares=(0.5, 0.3, 0.2, 0.0))
+    yield Case("one bit of an amount", amounts, explicit([[1, 2, 5, 4]]), REPLACE_ONE, 1.1)
     yield Case("K-norm", KNorm(), weighted, ADD_OR_REMOVE, 1.7)
     yield Case("K-norm, replace-one", KNorm(), prefix(3), REPLACE_ONE, 1.7)
     yield Case("K-norm of margins", KNorm(), pairs, ADD_OR_REMOVE, 1.7)
@@ -165,8 +172,8 @@ def test_query_variances_sum_to_the_total(case: Case) -> None:
 @every_case
 @pytest.mark.parametrize("measure", MEASURES)
 def test_slopes_are_derivatives(case: Case, measure: NamedMeasure) -> None:
-    if measure == "absolute" and isinstance(case.mechanism, RandomizedResponse | UnaryEncoding):
-        return  # kinks: tests/mechanism/test_randomized_response.py compares chords
+    if measure == "absolute" and isinstance(case.mechanism, Local):
+        return  # kinks: tests/mechanism/local/test_randomized_response.py compares chords
     production, step = case.production, 1e-4 * case.loss
     high, low = (production.table_errors(case.loss + sign * step, measure) for sign in (1, -1))
     for name, slope in production.table_slopes(case.loss, measure).items():

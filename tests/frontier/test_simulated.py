@@ -27,7 +27,7 @@ from dualmandate.frontier import (
 )
 from dualmandate.frontier.simulated import ReleaseChain, SimulatedCurves
 from dualmandate.mechanism import Mechanism, NamedMeasure, geometric, laplace
-from dualmandate.population import Histogram
+from dualmandate.population import Histogram, machine
 from dualmandate.workload import Workload, all_range, identity, prefix, stack, total
 
 WORKLOAD = stack(identity(6), total(6))
@@ -372,3 +372,26 @@ def test_the_formula_needs_a_number_a_place() -> None:
 def test_a_place_with_exactly_the_threshold_is_paid() -> None:
     grant = FormulaGrant([100.0, 100.0, 100.0], threshold=10)
     assert grant.allocation(np.array([10.0, 9.99, 11.0])).tolist() == [1_000.0, 0.0, 1_100.0]
+
+
+def test_a_simulation_by_several_processors_is_that_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    alone, heard = simulate(repetitions=30), list[str]()
+    monkeypatch.setattr(machine, "processors", lambda: 2)
+    monkeypatch.setattr(machine, "WORTH_SHARING", -1.0)
+    plan = Simulation(LOSSES, 30, 5)
+    shared = simulated(
+        noisy, WORKLOAD, histogram=public(WORKLOAD), simulation=plan, name="chain", progress=heard.append
+    )
+    assert shared.table_errors(0.7) == alone.table_errors(0.7)
+    assert any(words.startswith("simulating 'chain': release ") for words in heard)
+
+
+def test_bias_is_told_from_noise() -> None:
+    """Off by 3 in every release, and by noise of variance V: a share of 9/(9 + V) is bias."""
+    variance = PRODUCTION.query_variances("identity", LOSSES[4])[0]
+
+    def biased(loss: float, histogram: Histogram, generator: np.random.Generator) -> NDArray[np.float64]:
+        return noisy(loss, histogram, generator) + 3.0
+
+    assert curves_of(simulate(biased, 2000)).bias_shares(LOSSES[4]) == pytest.approx([9 / (9 + variance)] * 2, rel=0.1)
+    assert np.all(curves_of(simulate(noisy, 2000)).bias_shares(LOSSES[4]) < 0.01)

@@ -79,7 +79,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:.*<socket:pytest.PytestUnraisableExceptionWarning"),
 ]
 SECRET = b"the secret of a test, 32 bytes.."
-NUMBERS = ("measurements", "tables")  # folders of what must be equal
+NUMBERS = ("measurements", "tables", "records")  # folders of what must be equal
 TASKS = 12  # of a step on the cluster
 PATIENCE = 300.0  # seconds for a publication, on a machine with other work
 

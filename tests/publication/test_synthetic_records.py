@@ -11,7 +11,7 @@ import pytest
 from tests.publication.test_brute_force import published
 from tests.publication.test_marginals_published import Pairs
 
-from dualmandate import load, load_release
+from dualmandate import load_release
 from dualmandate.errors import InvalidRequest
 from dualmandate.mechanism.strategy import strategy as optimizing
 from dualmandate.population import Attribute, Domain
@@ -95,14 +95,6 @@ def test_none_were_asked_for(tmp_path: Path) -> None:
     assert not (release.folder / "records").exists()
     with pytest.raises(InvalidRequest, match="synthetic_records = true"):
         release.records()
-
-
-def test_a_cluster_writes_none(tmp_path: Path) -> None:
-    text = Asked("marginals").text().replace("synthetic_records", 'engine = "spark"\nsynthetic_records')
-    (tmp_path / "program.toml").write_text(text, encoding="utf-8")
-    with pytest.raises(InvalidRequest, match=r"publication\.synthetic_records") as refused:
-        load(tmp_path / "program.toml").plan()
-    assert "cluster" in refused.value.what
 
 
 def test_records_of_a_domain_without_cell_numbers_are_sorted_and_written(

@@ -70,6 +70,7 @@ largest_rho = 2.56
 
 [publication]
 engine = "ENGINE"
+synthetic_records = true
 """
 TABLE = """
 [[workload]]

@@ -5,7 +5,6 @@ their time, threads, and draws.
 from __future__ import annotations
 
 import hashlib
-import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -18,6 +17,7 @@ import numpy as np
 
 from dualmandate.audit.finding import Reference
 from dualmandate.errors import InvalidRequest
+from dualmandate.population import machine
 
 Given = TypeVar("Given")
 Made = TypeVar("Made")
@@ -124,11 +124,6 @@ def _not_installed(*packages: str) -> InvalidRequest:
 AUDIT_KEY = b"an audit of dualmandate"  # The key of the draws of audits alone; a release has a secret of its own.
 
 
-def processors() -> int:
-    """How many processors this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 @dataclass(frozen=True)
 class AuditOptions:
     """How an audit is done: what it is judged by, how long a question may take, and the key of its own draws.
@@ -149,7 +144,7 @@ class AuditOptions:
     key: bytes = field(default=AUDIT_KEY, repr=False)
     progress: Callable[[str], None] | None = field(default=None, compare=False)  # is told what is being done
     counted: Callable[[str, int, int], None] | None = field(default=None, compare=False)  # what, done, of how many
-    workers: int = field(default_factory=processors)
+    workers: int = field(default_factory=lambda: machine.processors())
 
     @classmethod
     def of(cls, **stated: Any) -> AuditOptions:

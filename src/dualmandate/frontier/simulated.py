@@ -20,6 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal, Protocol
@@ -28,10 +29,18 @@ import numpy as np
 
 from dualmandate.errors import InvalidLoss, InvalidMechanism, InvalidWorkload
 from dualmandate.frontier.frontier import MEASURES, Curves, Frontier, named, priced
-from dualmandate.mechanism import Measure, Measurement, NamedMeasure, Production
-from dualmandate.mechanism.mechanism import table_rows
-from dualmandate.population import Histogram, PrivacyMeasure
+from dualmandate.mechanism import (
+    DataDependentMechanism,
+    Measure,
+    Measurement,
+    NamedMeasure,
+    Production,
+    simulation_keys,
+)
+from dualmandate.mechanism.mechanism import EVERY_PERSON, table_rows
+from dualmandate.population import Counts, Histogram, PrivacyMeasure, Protection
 from dualmandate.population.arrays import Floats, Integers
+from dualmandate.population.machine import on_all_processors
 from dualmandate.population.wording import percent
 from dualmandate.workload import Workload
 
@@ -45,6 +54,10 @@ SLACK = 1e-12  # of the ends of what was simulated
 FORETOLD: tuple[NamedMeasure, ...] = ("squared", "absolute")  # The largest of many errors jumps from one to another.
 ReleaseChain = Callable[[float, Histogram, np.random.Generator], Floats]
 """A chain from a loss, a public histogram and randomness to the answers of a workload, shape (query_count,)."""
+Run = Callable[[float, int], Floats]
+"""One repetition at a loss, by its number: the same number has the same randomness at every loss."""
+Progress = Callable[[str], None]
+"""Whoever wants to know what is being done, in words."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +91,10 @@ class Simulation:
                 instead="repeat at least twice, with a confidence such as 0.95",
             )
 
+    def generator(self, repetition: int) -> np.random.Generator:
+        """The randomness of one repetition, at whatever loss."""
+        return np.random.default_rng([self.seed, repetition])
+
 
 @dataclass(frozen=True)
 class _Tally:
@@ -98,6 +115,13 @@ class SimulatedCurves(Curves):
     name: str
     simulation: Simulation
     tallies: Mapping[NamedMeasure, _Tally]
+    biases: Floats  # Σ (E error)² of each table, at each simulated loss: what no repetition averages out; ≥ 0
+
+    def bias_shares(self, loss: float) -> Floats:
+        """How much of each table's squared error, at a simulated loss, is its bias: the same in every release."""
+        at = int(np.argmin(np.abs(np.log(self.simulation.losses) - math.log(loss))))
+        shares: Floats = self.biases[at] / self.tallies["squared"].means[at]
+        return np.minimum(shares, 1.0)
 
     @property
     def known_losses(self) -> tuple[float, float]:
@@ -108,7 +132,7 @@ class SimulatedCurves(Curves):
         """The curves of all repetitions but one group's, group by group."""
         for group in range(len(self.tallies["squared"].without)):
             left = {m: replace(tally, means=tally.without[group]) for m, tally in self.tallies.items()}
-            yield SimulatedCurves(self.name, self.simulation, left)
+            yield replace(self, tallies=left)
 
     def band(self, loss: float, measure: Measure = "squared") -> Floats:
         """Monte-Carlo band of each table's error at one loss: lowest and highest, shape (tables, 2)."""
@@ -157,6 +181,10 @@ class SimulatedCurves(Curves):
         }
 
 
+def _silent(_: str) -> None:
+    """Nobody wants to know."""
+
+
 def simulated(
     release: ReleaseChain,
     workload: Workload,
@@ -165,52 +193,84 @@ def simulated(
     simulation: Simulation,
     privacy_measure: PrivacyMeasure = PrivacyMeasure.PURE_DP,
     name: str = "simulated",
+    progress: Progress | None = None,
 ) -> Frontier:
     """The frontier of a release chain on public or synthetic data, with a Monte-Carlo band.
 
     Repetition r sees the same randomness at every loss, so that curves are smooth, and the same seed gives the same
     frontier. With a `tolerance` further losses are placed where the curve bends. `frontier.curves.band(loss)` says how
-    far simulation itself may be off, and `simulation_error` how far a slope or a choice on it may be. Never give it
+    far simulation itself may be off, and `simulation_error` how far a slope or a choice on it may be. Releases are made
+    on all processors where that takes a while; the numbers are the same. Never give it
     confidential data: a frontier is printed.
     """
     truth = np.asarray(workload.answers(histogram.counts), dtype=np.float64)
     query_counts = {table.name: table.query_count for table in workload.tables}
-    return _simulated(release, histogram, truth, query_counts, simulation, privacy_measure, name)
+
+    def run(loss: float, repetition: int) -> Floats:
+        return release(loss, histogram, simulation.generator(repetition))
+
+    return _simulated(run, truth, query_counts, simulation, privacy_measure, name, progress)
+
+
+def frontier_on(
+    mechanism: DataDependentMechanism,
+    workload: Workload,
+    *,
+    counts: Counts,
+    simulation: Simulation,
+    protection: Protection = EVERY_PERSON,
+    progress: Progress | None = None,
+) -> Frontier:
+    """The frontier of a technology whose errors depend on the data, on public or synthetic counts.
+
+    Its noise is drawn as that of a release is, exactly, from keys that everybody may know.
+    """
+    truth = np.asarray(workload.answers_from(counts), dtype=np.float64)
+    query_counts = {table.name: table.query_count for table in workload.tables}
+
+    def run(loss: float, repetition: int) -> Floats:
+        keys = simulation_keys(simulation.seed, repetition)
+        return mechanism.answer(counts, workload, Fraction(loss), keys, protection=protection).values
+
+    return _simulated(run, truth, query_counts, simulation, mechanism.privacy_measure, mechanism.name, progress)
 
 
 def _simulated(
-    release: ReleaseChain,
-    histogram: Histogram,
+    run: Run,
     truth: Floats,
     query_counts: Mapping[str, int],
     simulation: Simulation,
     privacy_measure: PrivacyMeasure,
     name: str,
+    progress: Progress | None,
 ) -> Frontier:
     """The same for any numbers that a chain ends in, beside the `truth` of shape (Σ query counts,), table by table."""
     ends = np.cumsum(list(query_counts.values()))
 
-    def run(loss: float, generator: np.random.Generator) -> Floats:
-        return release(loss, histogram, generator)
+    def measured(loss: float) -> _Measured:
+        return _measure_at(run, loss, truth, ends, simulation, name=name, progress=progress or _silent)
 
-    simulation, tallies = _placed(lambda loss: _measure_at(run, loss, truth, ends, simulation), simulation, name)
-    silent = np.argwhere(tallies["squared"].means == 0.0)
+    curves = _placed(measured, simulation, name)
+    silent = np.argwhere(curves.tallies["squared"].means == 0.0)
     if silent.size:
-        loss, table = simulation.losses[silent[0][0]], list(query_counts)[silent[0][1]]
+        loss, table = curves.simulation.losses[silent[0][0]], list(query_counts)[silent[0][1]]
         raise InvalidLoss(
             f"no error was seen in '{table}' at {privacy_measure} = {loss:g}",
             why=f"{simulation.repetitions} repetitions are too few to see how rare its errors are",
             instead="simulate more repetitions, or only smaller losses",
         )
-    return Frontier(name, privacy_measure, dict(query_counts), SimulatedCurves(name, simulation, tallies))
+    return Frontier(name, privacy_measure, dict(query_counts), curves)
 
 
-_Measured = dict[NamedMeasure, tuple[Floats, Floats, Floats]]  # mean, band, and means without each group
+@dataclass(frozen=True)
+class _Measured:
+    """What was simulated at one loss: mean, band, and means without each group, by measure; and Σ bias² by table."""
+
+    errors: Mapping[NamedMeasure, tuple[Floats, Floats, Floats]]
+    biases: Floats
 
 
-def _placed(
-    measured: Callable[[float], _Measured], simulation: Simulation, name: str
-) -> tuple[Simulation, dict[NamedMeasure, _Tally]]:
+def _placed(measured: Callable[[float], _Measured], simulation: Simulation, name: str) -> SimulatedCurves:
     """What was simulated, and where: further losses halve an interval whose middle the curve did not foretell."""
     known = {loss: measured(loss) for loss in simulation.losses}
     waiting = list(pairwise(simulation.losses)) if simulation.tolerance is not None else []
@@ -220,17 +280,19 @@ def _placed(
         known[middle] = measured(middle)
         if any(_is_off(curves, middle, known[middle], measure) for measure in FORETOLD):
             waiting += [(start, middle), (middle, end)]
-    found = _through(known, simulation, name)
-    return found.simulation, dict(found.tallies)
+    return _through(known, simulation, name)
 
 
 def _through(known: Mapping[float, _Measured], simulation: Simulation, name: str) -> SimulatedCurves:
     losses = tuple(sorted(known))
     tallies = {}
     for measure in MEASURES:
-        means, spreads, without = (np.array(each) for each in zip(*(known[at][measure] for at in losses), strict=True))
+        means, spreads, without = (
+            np.array(each) for each in zip(*(known[at].errors[measure] for at in losses), strict=True)
+        )
         tallies[measure] = _Tally(means, spreads, without.swapaxes(0, 1))
-    return SimulatedCurves(name, replace(simulation, losses=losses), tallies)
+    biases = np.array([known[at].biases for at in losses])
+    return SimulatedCurves(name, replace(simulation, losses=losses), tallies, biases)
 
 
 def _is_off(curves: SimulatedCurves, loss: float, found: _Measured, measure: NamedMeasure) -> bool:
@@ -239,7 +301,7 @@ def _is_off(curves: SimulatedCurves, loss: float, found: _Measured, measure: Nam
     Both rest on the same randomness, so that chance moves their ratio little: by as much as leaving out groups does.
     """
     assert curves.simulation.tolerance is not None
-    means, _, without = found[measure]
+    means, _, without = found.errors[measure]
     if not (np.all(means > 0) and np.all(curves.tallies[measure].means > 0) and np.all(without > 0)):
         return False  # refused later: errors are too rare
     missed = np.log(curves.values(loss, measure) / means)
@@ -250,25 +312,34 @@ def _is_off(curves: SimulatedCurves, loss: float, found: _Measured, measure: Nam
 
 
 def _measure_at(
-    run: Callable[[float, np.random.Generator], Floats],
+    run: Run,
     loss: float,
     truth: Floats,
     ends: Integers,
     simulation: Simulation,
+    *,
+    name: str,
+    progress: Progress,
 ) -> _Measured:
     """Mean and relative half-width of the band of each table's errors at one loss."""
     starts = np.concatenate([[0], ends[:-1]])
     squared = np.empty((simulation.repetitions, len(ends)))
     absolute = np.empty_like(squared)
-    squares, fourths = np.zeros_like(truth), np.zeros_like(truth)
+    errors, squares, fourths = np.zeros_like(truth), np.zeros_like(truth), np.zeros_like(truth)
     groups = min(GROUPS, simulation.repetitions)
     by_group = np.zeros((groups, len(truth)))
-    for repetition in range(simulation.repetitions):
-        generator = np.random.default_rng([simulation.seed, repetition])
-        error = np.asarray(run(loss, generator), dtype=np.float64) - truth
+    done = f"simulating '{name}': release {{:,}} of {simulation.repetitions:,} at {loss:.3g}"
+    answers = on_all_processors(
+        lambda repetition: np.asarray(run(loss, repetition), dtype=np.float64),
+        simulation.repetitions,
+        told=lambda count: progress(done.format(count)),
+    )
+    for repetition, answer in enumerate(answers):
+        error = answer - truth
         square = np.square(error)
         squared[repetition] = np.add.reduceat(square, starts)
         absolute[repetition] = np.add.reduceat(np.abs(error), starts)
+        errors += error
         squares += square
         by_group[repetition % groups] += square
         fourths += np.square(square)
@@ -277,11 +348,15 @@ def _measure_at(
     spread = np.sqrt(np.maximum(second[worst] - mean[worst] ** 2, 0.0) / (simulation.repetitions - 1))
     sums: dict[NamedMeasure, Floats] = {"squared": squared, "absolute": absolute}
     scale = math.sqrt(simulation.repetitions)
-    found = {}
+    found: dict[NamedMeasure, tuple[Floats, Floats, Floats]] = {}
     for measure, each in sums.items():
         own = np.array([each[group::groups].sum(axis=0) for group in range(groups)])
         found[measure] = _with_band(each.mean(axis=0), each.std(axis=0, ddof=1) / scale, own, simulation)
-    return found | {"largest variance": _with_band(mean[worst], spread, by_group[:, worst], simulation)}
+    found["largest variance"] = _with_band(mean[worst], spread, by_group[:, worst], simulation)
+    middle = np.square(errors / simulation.repetitions)
+    # The square of a mean of R errors is too large by a variance over R.
+    unbiased = np.add.reduceat(middle - (mean - middle) / (simulation.repetitions - 1), starts)
+    return _Measured(found, np.maximum(unbiased, 0.0))
 
 
 def _with_band(
@@ -412,6 +487,7 @@ def decision_frontier(
     histogram: Histogram,
     simulation: Simulation,
     privacy_measure: PrivacyMeasure = PrivacyMeasure.PURE_DP,
+    progress: Progress | None = None,
 ) -> Frontier:
     """How far a decision with noisy answers is off, in USD, at each privacy loss; one table, named after the decision.
 
@@ -420,11 +496,12 @@ def decision_frontier(
     exact = np.asarray(workload.answers(histogram.counts), dtype=np.float64)
     truth = decision.allocation(exact)
 
-    def decide(loss: float, counts: Histogram, generator: np.random.Generator) -> Floats:
-        return decision.allocation(np.asarray(release(loss, counts, generator), dtype=np.float64))
+    def decide(loss: float, repetition: int) -> Floats:
+        answers = release(loss, histogram, simulation.generator(repetition))
+        return decision.allocation(np.asarray(answers, dtype=np.float64))
 
     name = f"{decision.name} decided with noisy counts"
-    return _simulated(decide, histogram, truth, {decision.name: truth.size}, simulation, privacy_measure, name)
+    return _simulated(decide, truth, {decision.name: truth.size}, simulation, privacy_measure, name, progress)
 
 
 @dataclass(frozen=True, eq=False)
@@ -473,7 +550,8 @@ class Misallocation:
             )
         rows, due, ends = table_rows(production.workload, self.table), self.due, np.array([self.numbers.size])
 
-        def run(loss: float, generator: np.random.Generator) -> Floats:
+        def run(loss: float, repetition: int) -> Floats:
+            generator = self.simulation.generator(repetition)
             errors = production.draw_errors(loss, generator=generator, size=1)[0, rows]
             return self.decision.allocation(self.numbers + self.grid * errors)
 
@@ -481,8 +559,9 @@ class Misallocation:
         means: list[float] = []
         spreads: list[float] = []
         for loss in self.simulation.losses:
-            found = _measure_at(run, loss, due, ends, self.simulation)[self.counted]
-            mean, spread = float(found[0][0]), float(found[1][0])
+            found = _measure_at(run, loss, due, ends, self.simulation, name=self.decision.name, progress=_silent)
+            found_at = found.errors[self.counted]
+            mean, spread = float(found_at[0][0]), float(found_at[1][0])
             if not mean > 0 or (len(means) > 1 and spread > 1):
                 break
             means.append(mean / errors.table_errors(loss, self.counted)[self.table])

@@ -2,27 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
 from dualmandate.errors import InvalidMechanism, UnknownName, did_you_mean
+from dualmandate.mechanism.data_dependent import DataDependentMechanism
 from dualmandate.mechanism.gaussian import GAUSSIAN
 from dualmandate.mechanism.geometric import GEOMETRIC
 from dualmandate.mechanism.laplace import LAPLACE
 from dualmandate.mechanism.measurement import Measurement, exact_law, norm_of
 from dualmandate.mechanism.mechanism import EVERY_PERSON, ExactLaw, Noise, NoiseLaw
+from dualmandate.mechanism.multiplicative_weights import MultiplicativeWeights
 from dualmandate.mechanism.rows import MatrixRows, StrategyRows, TableRows
 from dualmandate.mechanism.staircase import STAIRCASE
 from dualmandate.mechanism.strategy import Strategy, optimize_strategy
 from dualmandate.mechanism.strategy.strategy import NoiseName
+from dualmandate.mechanism.synthesis import AdaptiveMarginals
 from dualmandate.population import PrivacyMeasure, Protection
 from dualmandate.population.arguments import checked_call
 from dualmandate.population.arrays import Floats, Integers
 from dualmandate.workload import Workload
 
 OPTIMIZED, TABLES, CELLS = "optimized", "workload", "identity"  # what is measured, in a program file
+WHOLE_NUMBERS = "whole numbers"  # what is simulated of a plan itself: its tables, made whole
 NOISE_LAWS: dict[str, NoiseLaw] = {law.name: law for law in (LAPLACE, GEOMETRIC, GAUSSIAN, STAIRCASE)}
+
+
+def _partition(counted: PrivacyMeasure) -> DataDependentMechanism:
+    from dualmandate.mechanism.partition import PartitionMechanism  # which measures by the technologies of this module
+
+    return PartitionMechanism(counted)
+
+
+def _multiplicative_weights(counted: PrivacyMeasure) -> DataDependentMechanism:
+    return MultiplicativeWeights(privacy_measure=counted)
+
+
+DATA_DEPENDENT: dict[str, Callable[[PrivacyMeasure], DataDependentMechanism]] = {
+    "partition": _partition,
+    "multiplicative weights": _multiplicative_weights,
+    "adaptive marginals": AdaptiveMarginals,
+}
+"""By the word in a program file: the technologies whose errors depend on the data, for a loss counted so."""
 
 
 class _OfLaw:

@@ -43,10 +43,11 @@ from dualmandate.frontier import (
 from dualmandate.frontier.numerics import loss_where
 from dualmandate.frontier.participation import EVERYBODY, ParticipationCurves
 from dualmandate.mechanism import NOISE_LAWS, Measurement, RandomizedResponse, UnaryEncoding
+from dualmandate.mechanism.local.unary_encoding import other_probability
 from dualmandate.mechanism.technologies import TABLES
-from dualmandate.mechanism.unary_encoding import other_probability
 from dualmandate.planning.clipping import BoundCurve
 from dualmandate.planning.measures import MeasuredLoss, WealthWorth, measured_loss, wealth_of
+from dualmandate.planning.simulation import SimulationOutcome, TechnologySimulation, check_simulation
 from dualmandate.planning.technology import TOGETHER, Technology, TechnologyBuilder, measures_of, values_of
 from dualmandate.planning.welfare import amount_in, float_or_none, in_currency
 from dualmandate.population import PrivacyMeasure
@@ -167,6 +168,7 @@ class Extensions:
     renewals: tuple[Renewal, ...] = ()
     sample: SampleChoice | None = None
     local: LocalOutcome | None = None
+    simulation: SimulationOutcome | None = None
     secret: SecretOutcome | None = None
     markets: tuple[Institution, ...] = ()
     existing: tuple[ExistingError, ...] = ()
@@ -185,6 +187,7 @@ class ExtensionBuilder:
     technology: Technology
     choice: Choice
     limits: Limits
+    progress: Callable[[str], None]
 
     def all(self) -> Extensions:
         """Every part that the program asks for."""
@@ -203,6 +206,9 @@ class ExtensionBuilder:
             renewals=self._renewals(),
             sample=self._sample(),
             local=self._local(),
+            simulation=TechnologySimulation(
+                self.program, self.technology, self.choice, self.limits, self.progress
+            ).outcome(),
             secret=self._secret(),
             markets=self._markets(),
             existing=tuple(self._existing()),
@@ -468,6 +474,7 @@ def check_extensions(program: Program) -> None:
         _totals(program)
     if file.randomized_response is not None:
         _local_frontiers(program, file.randomized_response)
+    check_simulation(program)
     if file.secret is not None:
         _group_secret(program, file.secret)
     if file.markets is not None:

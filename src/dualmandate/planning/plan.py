@@ -211,6 +211,7 @@ def notes_on(plan: Plan) -> tuple[str, ...]:
         *_bounds(plan),
         *_strategy(plan),
         *_better_noise(plan),
+        *_better_on_public_records(plan),
         *_shares_and_fitness(plan),
         *_published_errors(plan),
         *_not_looked_for(plan),
@@ -229,6 +230,7 @@ def warnings_on(plan: Plan) -> Iterator[str]:
         _noise_alone,
         _strategy,
         _better_noise,
+        _better_on_public_records,
         _beyond_the_total,
         _bounds,
         _many_statistics,
@@ -312,6 +314,19 @@ def _better_noise(plan: Plan) -> Iterator[str]:
         f"{noise.capitalize()} noise would leave society {money(gain, best.currency)} better off, at "
         f'{best.privacy_measure} = {chosen_loss(float(best.loss))}; noise = "best" chooses among all that are '
         f"drawn.{reason}"
+    )
+
+
+def _better_on_public_records(plan: Plan) -> Iterator[str]:
+    """A technology whose errors depend on the data, where it surely errs at less cost at the choice."""
+    part = plan.extensions.simulation
+    if part is None or (best := part.best(part.chosen)) is None:
+        return
+    error = best.errors[part.chosen]
+    yield (
+        f"On the public records of [simulation] the errors of '{best.technology}' cost {number(error.value)} times "
+        f"those of the plan's noise ({number(error.lower)} to {number(error.upper)}), at the same "
+        f"{plan.choice.privacy_measure}, and less than in whole numbers. It is a study and cannot be approved."
     )
 
 

@@ -219,7 +219,7 @@ def make_plan(program: Program, remaining: Fraction | float | None, progress: Ca
         ),
         regrets=regret_curve(frontier, welfare, MULTIPLES, best=choice),
         notes=(),
-        extensions=ExtensionBuilder(program, workshop, frontier, technology, choice, limits).all(),
+        extensions=ExtensionBuilder(program, workshop, frontier, technology, choice, limits, progress).all(),
         uncertainty=uncertainty,
         public_total=public_total_of(program, choice),
         social_choice=social_choice_of(program, frontier, limits),

@@ -46,9 +46,9 @@ STEP = 1e-5  # relative, of a share, by which slopes are taken
 LEAST_SHARE = 1e-6  # of a loss, that every group gets: what is promised is measured
 WORTHWHILE = 1e-6  # of the cost, that a step must save
 CROSSED = (
-    "Some tables cross the others unevenly, or cells cannot occur in some places: estimates of all measurements together "
-    "are published, and their standard errors are at most the errors stated here, which are those of each table's own "
-    "measurement. Such estimates have no closed form: of many cells they take long."
+    "Some tables cross the others unevenly, or cells cannot occur in some places: estimates of all measurements "
+    "together are published, and their standard errors are at most the errors stated here, which are those of each "
+    "table's own measurement. Such estimates have no closed form: of many cells they take long."
 )
 TOO_MANY = (
     "Whether these tables nest was not worked out, because they have too many cells: where they do, the standard "

@@ -39,7 +39,6 @@ from dualmandate.publication.release_spec import (
     ReleaseSpec,
     check_names,
     exact_names,
-    records_from_a_cluster,
 )
 from dualmandate.publication.rules import check_rules
 from dualmandate.publication.writing import PublishedTable, damaged, file_names
@@ -165,10 +164,6 @@ def check_program(program: ProgramFile) -> None:
         check_rules(program.rules, program.domain, protection, checking=False)
     with document.at(*_named_twice(program)):
         check_names([*(name for name, _ in _named(program)), *exact_names(protection)])
-    publication = program.file.publication
-    if publication.synthetic_records and publication.engine == "spark":
-        with document.at("publication", "synthetic_records"):
-            raise records_from_a_cluster()
     if program.source is not None and (document.text is not None or document.path.is_file()):
         program_files(program)  # the name of the confidential file can be taken out of what a release carries
 

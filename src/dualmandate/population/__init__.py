@@ -4,6 +4,7 @@ from dualmandate.population.confidential import Confidential
 from dualmandate.population.domain import Attribute, Domain, GridLevels, Grouping, Hierarchy, Histogram, StructuralZero
 from dualmandate.population.loss import PrivacyLoss, PrivacyMeasure
 from dualmandate.population.protection import Invariant, Neighbors, Protection
+from dualmandate.population.records import Counts, Records
 from dualmandate.population.units import Calibrated, Units, plural, singular
 from dualmandate.population.wording import counted
 
@@ -11,6 +12,7 @@ __all__ = [
     "Attribute",
     "Calibrated",
     "Confidential",
+    "Counts",
     "Domain",
     "GridLevels",
     "Grouping",
@@ -21,6 +23,7 @@ __all__ = [
     "PrivacyLoss",
     "PrivacyMeasure",
     "Protection",
+    "Records",
     "StructuralZero",
     "Units",
     "counted",

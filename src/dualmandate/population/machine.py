@@ -1,15 +1,26 @@
-"""What the machine that all this runs on can give: its memory, less what its owner allows."""
+"""What the machine that all this runs on can give: its memory, less what its owner allows, and its processors."""
 
 from __future__ import annotations
 
+import mmap
 import os
 import resource
-from collections.abc import Iterator
+import signal
+import time
+import warnings
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+
+import numpy as np
+
+from dualmandate.population.arrays import Floats
 
 UNKNOWN = 8 * 2**30  # bytes, where the system does not say what it has
 GROUPS = Path("/sys/fs/cgroup")  # where Linux says what a group of processes may take
+WORTH_SHARING = 1.0  # seconds of work from which other processors are asked to help
+MOST_SHARED = 2**28  # numbers that processes hand over at most
 OF_GROUP = ("memory.max", "memory/memory.limit_in_bytes")  # in its second and in its first form
 
 
@@ -54,6 +65,72 @@ def one_thread() -> Iterator[None]:
 
     with threadpool_limits(limits=1, user_api="blas"):
         yield
+
+
+def on_all_processors(
+    work: Callable[[int], Floats], count: int, *, told: Callable[[int], None] = lambda _: None
+) -> Iterator[Floats]:
+    """work(0), …, work(count − 1), in this order: by all processors where that takes a while, the same in any case.
+
+    Each is an array of one shape; `told` hears how many are done, now and then. Helpers are copies of this process as
+    it stands (fork), so that any function will do; they compute and do nothing else. What a helper cannot do is done
+    here, where it fails as it would alone.
+    """
+    start = time.perf_counter()
+    first = work(0)
+    yield first
+    left = (time.perf_counter() - start) * (count - 1)
+    helpers = min(processors(), count - 1) if hasattr(os, "fork") and left > WORTH_SHARING else 1
+    if helpers < 2 or count * first.size > MOST_SHARED:
+        for number in range(1, count):
+            told(number)
+            yield work(number)
+        return
+    shared = np.frombuffer(mmap.mmap(-1, 8 * count * max(first.size, 1)), dtype=np.float64)
+    found = shared[: count * first.size].reshape(count, *first.shape)
+    here = os.getpid()
+    done = np.frombuffer(mmap.mmap(-1, count), dtype=np.uint8)
+
+    def fill(numbers: range) -> None:
+        for number in numbers:
+            found[number] = work(number)
+            done[number] = 1
+            if os.getpid() == here:
+                told(int(done.sum()) + 1)
+
+    children = [_forked(partial(fill, range(first, count, helpers))) for first in range(2, helpers + 1)]
+    try:
+        fill(range(1, count, helpers))
+        for child in children:
+            os.waitpid(child, 0)
+        children = []
+        fill_again = [number for number in range(1, count) if not done[number]]
+        for number in fill_again:
+            found[number] = work(number)
+        yield from found[1:]
+    finally:
+        for child in children:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+
+
+def _forked(work: Callable[[], None]) -> int:
+    """The number of a process that does the work, writes to what it shares, and ends without a word."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of threads: the copy has this one alone, and uses no lock
+        child = os.fork()
+    if child:
+        return child
+    try:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        work()
+    finally:
+        os._exit(0)
+
+
+def processors() -> int:
+    """How many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def size_words(count: float) -> str:

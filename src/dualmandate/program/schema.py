@@ -25,7 +25,7 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError
 
-from dualmandate.mechanism.technologies import NOISE_LAWS
+from dualmandate.mechanism.technologies import DATA_DEPENDENT, NOISE_LAWS, WHOLE_NUMBERS
 from dualmandate.population.currency import DEFAULT
 from dualmandate.population.labels import ENGLISH, LANGUAGE
 from dualmandate.program.file import dotted
@@ -300,6 +300,38 @@ class RandomizedResponseTable(KeyTable):
     """Of two cells, which share of people truly belongs to the second; the worst case where not stated."""
     source: Text
     """Why people would be asked in this way must be known to readers."""
+
+
+_SIMULATED = [WHOLE_NUMBERS, *DATA_DEPENDENT]
+
+
+def _technology(value: object) -> object:
+    """A word of the registry of technologies whose errors depend on the data."""
+    known = [WHOLE_NUMBERS, *DATA_DEPENDENT]
+    if isinstance(value, str) and value in known:
+        return value
+    expected = " or ".join(filter(None, [", ".join(map(repr, known[:-1])), repr(known[-1])]))
+    raise PydanticCustomError("literal_error", "one of {expected}", {"expected": expected})
+
+
+class SimulationTable(KeyTable):
+    """Technologies whose errors depend on the data, simulated on records that anybody may see: beside the plan."""
+
+    records: Text
+    """A file of public or synthetic records with the columns of the program's source; never the records themselves."""
+    source: Text
+    """Where these records come from must be known to readers, and that they may be shown."""
+    technologies: Several[Annotated[str, BeforeValidator(_technology), WithJsonSchema({"enum": _SIMULATED})]] = ()
+    """Which ones: all that apply where none is named. "whole numbers" are the plan's own tables, made whole."""
+    repetitions: Count = 20
+    """Releases that are simulated of each at each loss: the more, the narrower the bands. At least 2."""
+
+    @model_validator(mode="after")
+    def _differing(self) -> Self:
+        if self.repetitions < 2:
+            why = "how far a simulation may be off shows in how its releases differ"
+            raise refused(why, "state 2 or more", key="repetitions")
+        return self
 
 
 class ReleasesTable(KeyTable):
@@ -1351,6 +1383,8 @@ class ProgramKeys(KeyTable):
     """What asking people costs; everybody is in the data where it is not stated."""
     randomized_response: RandomizedResponseTable | None = None
     """What is needed to compare the program with randomized response."""
+    simulation: SimulationTable | None = None
+    """Public records to simulate technologies on whose errors depend on the data."""
     horizon: ReleasesTable | None = None
     """Releases to come, and when records are opened."""
     markets: MarketsTable | None = None

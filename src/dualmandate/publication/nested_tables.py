@@ -149,10 +149,10 @@ class NestedTables:
         return np.moveaxis(rows.reshape(moved), 0, self.axis).reshape(-1)
 
     @property
-    def cells_are_measured(self) -> bool:
-        """Whether a table counts every cell of every leaf."""
+    def finest(self) -> NestedTable | None:
+        """A table of the order that counts every cell of every leaf; None where there is none."""
         last = self.tree.last, self.chain.last
-        return any(place.pair == last for place in self.places[: len(self.inside)])
+        return next((place for place in self.places[: len(self.inside)] if place.pair == last), None)
 
     @cached_property
     def allowed(self) -> tuple[Booleans | None, ...]:
@@ -381,7 +381,7 @@ def _partly_nested_by(order: ReleaseSpec, tables: Sequence[Table], axis: int) ->
         return None
     found = _with_passable_nest(order, nest)
     # Without measured cells a nest is worth it where no histogram could be fitted, or not as fast as its closed form.
-    worth = found.cells_are_measured or order.domain.size > LARGEST_FITTED
+    worth = found.finest is not None or order.domain.size > LARGEST_FITTED
     worth = worth or (order.domain.size > LARGEST_FITTED_FIRST and found.is_orthogonal)
     return found if found.inside and worth else None
 

@@ -126,12 +126,17 @@ class PostProcessed:
     records: Callable[[], SyntheticRecords | None] = field(default=lambda: None, repr=False)  # if tables count such
 
 
-def post_process(order: ReleaseSpec, *, measured: Sequence[NoisyRows], totals: Integers | None) -> PostProcessed:
-    """Estimates and whole numbers for every table; the best of all measurements together where tables nest."""
+def post_process(
+    order: ReleaseSpec, *, measured: Sequence[NoisyRows], totals: Integers | None, effects: bool = True
+) -> PostProcessed:
+    """Estimates and whole numbers for every table; the best of all measurements together where tables nest.
+
+    Without `effects` nothing is simulated.
+    """
     nest = nest_together(order)
     if nest is not None:
         with suppress(NoConsistentTables):
-            return _nested(order, nest, measured=measured, totals=totals)
+            return _nested(order, nest, measured=measured, totals=totals, effects=effects)
     found = estimated_tables(order, measured, totals)
     if order.marginals is not None:
         return _of_records(order, list(found), measured)
@@ -143,7 +148,7 @@ def post_process(order: ReleaseSpec, *, measured: Sequence[NoisyRows], totals: I
     except NoConsistentTables as refusal:  # reported, never relaxed; the estimates stand
         return PostProcessed(tables, NOT_FOUND.format(why=refusal.why))
     histogram, words = fitted.counts, FITTED if fitted.finished else UNFINISHED
-    seen = _fit_effects(order, tables, fitted)
+    seen = _fit_effects(order, tables, fitted) if effects else NOT_SIMULATED
     made = _tables_of(order, tables, histogram)
     records = partial(records_of_histogram, order.domain, order.tables, histogram)
     return PostProcessed(made, words, effects=seen.effects, reaches=seen.reaches, records=records)
@@ -245,10 +250,8 @@ class ConsistentNest:
 
     def records(self) -> SyntheticRecords | None:
         """Those that its finest table counts; none where no table shows every group of every area."""
-        last = self.nest.tree.last, self.nest.chain.last
-        places = self.nest.places[: len(self.nest.inside)]
-        finest = next((place.table.name for place in places if place.pair == last), None)
-        return None if finest is None else records_of_table(self.table(finest))
+        finest = self.nest.finest
+        return None if finest is None else records_of_table(self.table(finest.table.name))
 
     def _table(self, number: int, allowed: Booleans | None) -> PublishedTable:
         if number in self.nest.outside:
@@ -346,7 +349,12 @@ def _numbers(
 
 
 def _nested(
-    order: ReleaseSpec, nest: NestedTables, *, measured: Sequence[NoisyRows], totals: Integers | None
+    order: ReleaseSpec,
+    nest: NestedTables,
+    *,
+    measured: Sequence[NoisyRows],
+    totals: Integers | None,
+    effects: bool,
 ) -> PostProcessed:
     """A nest, with tables that may cross it; where bounds leave no whole numbers, that is reported."""
     try:
@@ -358,7 +366,7 @@ def _nested(
         return PostProcessed(settled.tables, NOT_FOUND.format(why=refusal.why), together=True)
     if nest.is_complete:
         assert settled.counts is not None
-        seen = nest_effects(order, nest, settled.counts[-1])
+        seen = nest_effects(order, nest, settled.counts[-1]) if effects else NOT_SIMULATED
         found = PostProcessed(settled.tables, NESTED, together=True, effects=seen.effects, reaches=seen.reaches)
         return replace(found, records=settled.records)
     names = ", ".join(f"'{each.table.name}'" for each in nest.across)
@@ -370,7 +378,7 @@ def _nested(
         pulled=PULLED if names else "",
         bound=BOUND if nest.capacities is not None else "",
     )
-    if too_long(order):
+    if not effects or too_long(order):
         return PostProcessed(settled.tables, words, together=True, records=settled.records)
     tables = list(settled.tables)
     seen = _crossed_effects(order, nest, tables, totals)

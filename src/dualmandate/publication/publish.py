@@ -36,7 +36,7 @@ from dualmandate.publication.release_folder import (
 )
 from dualmandate.publication.release_spec import ReleaseSpec
 from dualmandate.publication.reserving import heed_all, open_records, reserve
-from dualmandate.publication.sources import Source, SparkTable, check_source, has_pages
+from dualmandate.publication.sources import Source, check_source, has_pages
 from dualmandate.publication.states import state_of
 from dualmandate.publication.tabulating import Tabulated, TabulationSpec, check_readable, tabulate
 
@@ -152,8 +152,6 @@ class _Work:
 
 def _check(order: ReleaseSpec, source: Source, ledger: Ledger, out: Path) -> None:
     order.check()
-    if isinstance(source, SparkTable):
-        order.check_on_cluster()
     _check_account(order, ledger)
     by_workers = order.engine == "spark" and has_pages(source) and _pages_are_whole(order, source)
     check_readable(source, order.domain, protection=order.protection, rules=order.rules, pages=not by_workers)

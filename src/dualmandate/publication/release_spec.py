@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from dualmandate.errors import InvalidMechanism, InvalidRequest, InvalidWorkload, TooLarge
+from dualmandate.errors import InvalidMechanism, InvalidWorkload, TooLarge
 from dualmandate.mechanism import Measurement, Noise, Rows
 from dualmandate.mechanism.strategy.exact import affordable_estimate
 from dualmandate.mechanism.strategy.strategy import measures_marginals
@@ -129,7 +129,6 @@ class ReleaseSpec:
                 instead="plan again",
             )
         if self.engine == "spark":
-            self.check_on_cluster()
             from dualmandate.publication.spark.session import running_session
 
             running_session()  # refused where there is none, or where it would send keys in the clear
@@ -139,25 +138,11 @@ class ReleaseSpec:
         if any(name.startswith("sdmx") for name in self.formats):
             require_sdmx()
 
-    def check_on_cluster(self) -> None:
-        """Refuse what a cluster cannot write."""
-        if self.synthetic_records:
-            raise records_from_a_cluster()
-
     def _check_names(self) -> None:
         """Each table has a name of its own, also beside what is exact; groups too: their names decide their noise."""
         published = [*(table.name for table in self.tables), *(ratio.name for ratio in self.ratios)]
         check_names([*published, *exact_names(self.protection)])
         check_names([group.name for group in self.groups])
-
-
-def records_from_a_cluster() -> InvalidRequest:
-    """The refusal of synthetic records where workers of a cluster write what is published."""
-    return InvalidRequest(
-        "synthetic records from a cluster",
-        why="its workers write tables, and no file of records",
-        instead='publish on one machine (engine = "local"), or without synthetic_records',
-    )
 
 
 def check_names(names: Sequence[str]) -> None:

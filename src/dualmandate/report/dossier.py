@@ -51,6 +51,7 @@ JUDGMENTS = (
     "participation",
     "collection",
     "randomized_response",
+    "simulation",
     "horizon",
     "markets",
     "secret",
@@ -506,5 +507,7 @@ def _of_extensions(plan: Plan) -> Iterator[Figure]:
         yield figures.offering(parts.offering, plan.choice.currency)
     if parts.path is not None:
         yield figures.path(parts.path, privacy_measure, currency=plan.choice.currency)
+    if parts.simulation is not None and any(each.errors for each in parts.simulation.technologies):
+        yield figures.simulated(parts.simulation, privacy_measure)
     if parts.markets:
         yield figures.institutions(parts.markets, privacy_measure, currency=plan.choice.currency)

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from dualmandate.mechanism.technologies import TABLES
+from dualmandate.mechanism.technologies import TABLES, WHOLE_NUMBERS
 from dualmandate.planning.clipping import RECORDS
 from dualmandate.planning.study import marked, study_words
 from dualmandate.planning.technology import in_words, measured_words
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from dualmandate.planning.measures import MeasuredLoss
     from dualmandate.planning.plan import Plan, TableConsequence
     from dualmandate.planning.robustness import Reading
+    from dualmandate.planning.simulation import SimulatedTechnology, SimulationOutcome
 
 WIDTH = 100
 MOST_ROWS = 6  # of a table of many rows; the rest is in plan.json
@@ -442,6 +443,7 @@ def optional_sections(plan: Plan) -> list[tuple[str, str, list[str]]]:
         ("path", "Releases to come", _path(plan)),
         ("sample", "How many people to ask", _sample(plan)),
         ("randomized-response", "If nobody were trusted with the records", _local(plan)),
+        ("simulation", "Which technology when", _simulation(plan)),
         ("secret", "Records that go together", _secret(plan)),
         ("markets", "The same program in a market", _markets(plan)),
     )
@@ -777,6 +779,59 @@ def _local(plan: Plan) -> Iterator[str]:
         if part.other is not None:
             yield f"With {part.other} society would be still worse off."
     yield "This is a study: people would randomize before there are records, so nothing of it is drawn here."
+
+
+def _simulation(plan: Plan) -> Iterator[str]:
+    part, privacy_measure = plan.extensions.simulation, plan.choice.privacy_measure
+    if part is None:
+        return
+    scaled = "" if part.population == part.records else f", scaled to {part.population:,}"
+    yield (
+        f"Simulated on {counted(part.records, 'public record')}{scaled} ({part.source}): {part.repetitions:,} releases "
+        f"of each technology at each loss. Errors count by the {' and the '.join(part.measures)} measure of this "
+        "program; no technology is best for every workload, every data set and every way to count errors."
+    )
+    for row in part.technologies:
+        yield from _simulated(plan, part, row)
+    studied = [row for row in part.technologies if row.technology != WHOLE_NUMBERS]
+    surely = [(loss, found.technology) for at, loss in enumerate(part.losses) if (found := part.best(at)) is not None]
+    for name in dict.fromkeys(name for _, name in surely):
+        at = ", ".join(number(loss) for loss, each in surely if each == name)
+        yield f"At {privacy_measure} = {at} '{name}' surely errs at less cost than the plan's tables, and at the least."
+    if studied and not surely:
+        yield "At none of these losses does another technology surely err at less cost than the plan's tables."
+    if studied:
+        yield "Other technologies are studies: nothing of them was drawn from protected records, or can be approved."
+
+
+def _simulated(plan: Plan, part: SimulationOutcome, row: SimulatedTechnology) -> Iterator[str]:
+    if row.why_not is not None:
+        yield f"'{row.technology}' is not simulated: {row.why_not}."
+        return
+    times = ", ".join(
+        f"{number(error.value)} ({number(error.lower)} to {number(error.upper)}) at {number(loss)}"
+        for loss, error in zip(part.losses, row.errors, strict=True)
+    )
+    what = "The plan's own tables, in whole numbers" if row.technology == WHOLE_NUMBERS else f"'{row.technology}'"
+    yield f"{what}: errors cost so many times those of the plan's noise (95 % bands): {times}."
+    if row.bias is not None:
+        yield (
+            f"At the choice {percent(row.bias)} of its squared error is bias, the same in every release; the rest is "
+            "noise, and varies."
+        )
+    if row.epsilon is None or row.gained is None:
+        yield f"It would choose no {plan.choice.privacy_measure} alone."
+        return
+    alone = "If errors counted as they are then, the plan" if row.technology == WHOLE_NUMBERS else "Alone it"
+    end = ", the end of what was simulated" if row.at_end else ""
+    better = "better" if row.gained.value >= 0 else "worse"
+    low, high = sorted((abs(row.gained.lower), abs(row.gained.upper)))
+    sure = row.gained.lower * row.gained.upper > 0
+    band = f" ({_money(plan, low)} to {_money(plan, high)})" if sure else ", give or take what simulation is off by"
+    yield (
+        f"{alone} would choose {plan.choice.privacy_measure} = {number(row.epsilon.value)}{end}, and leave society "
+        f"{_money(plan, abs(row.gained.value))} {better} off than the plan{band}."
+    )
 
 
 def _secret(plan: Plan) -> Iterator[str]:

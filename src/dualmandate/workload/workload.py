@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dualmandate.errors import InvalidWorkload, TooLarge
-from dualmandate.population import Domain, Protection
+from dualmandate.population import Counts, Domain, Protection
 from dualmandate.population.arguments import checked_call, checked_class, expected
 from dualmandate.population.arrays import Floats
 from dualmandate.population.rational import Written, rational
@@ -120,6 +120,17 @@ class Workload:
         whole = all(table.weight.denominator == 1 for table in self.tables)
         parts = (_weighted(values, table.weight, whole) for values, table in zip(applied, self.tables, strict=True))
         return np.concatenate([part.reshape(-1) for part in parts])
+
+    def answers_from(self, counts: Counts) -> NDArray[Any]:
+        """Qx for counts on a domain of any size, each table from the marginal it asks about; shape (query_count,)."""
+        return np.concatenate([self._answers_of(table, counts) for table in self.tables])
+
+    def _answers_of(self, table: Table, counts: Counts) -> NDArray[Any]:
+        # The total of all records is that of any attribute's marginal.
+        axes = tuple(axis for axis, factor in enumerate(table.factors) if not isinstance(factor, Total)) or (0,)
+        marginal = counts.project(self.domain.names[axis] for axis in axes)
+        alone = Table(table.name, tuple(table.factors[axis] for axis in axes), table.weight)
+        return Workload(marginal.domain, (alone,)).answers(marginal.counts)
 
     def table_answers(self, name: str, counts: NDArray[Any]) -> NDArray[Any]:
         """The answers of one table; shape (query_count of the table,)."""

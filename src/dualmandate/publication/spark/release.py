@@ -14,7 +14,7 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
 from itertools import pairwise
@@ -60,6 +60,7 @@ from dualmandate.publication.spark.tabulating import (
     parted_records,
     read_through,
 )
+from dualmandate.publication.synthetic_records import SyntheticRecords, records_of_table
 from dualmandate.publication.tabulating import (
     KEY_BYTES,
     SparseHistogram,
@@ -339,16 +340,20 @@ class ClusterMeasurements:
 
         estimates, counts, below = guarded(work, name="the measurements")
 
-        def tables() -> Iterator[PublishedTable]:
-            for i, place in enumerate(nest.places[: len(order.tables)]):
-                if i in asked:
-                    yield self._taken(i, place, below)
-                else:
-                    yield published_place(order, nest, place, found=estimates, counts=counts)
+        def table(number: int) -> PublishedTable:
+            if number in asked:
+                return self._taken(number, nest.places[number], below)
+            return published_place(order, nest, nest.places[number], found=estimates, counts=counts)
+
+        def records() -> SyntheticRecords | None:
+            finest = nest.finest
+            return None if finest is None else records_of_table(table(nest.places.index(finest)))
 
         try:
             seen = nest_effects(order, nest, self._leaves(below)) if simulated else NOT_SIMULATED
-            yield PostProcessed(tables(), NESTED, together=True, effects=seen.effects, reaches=seen.reaches)
+            tables = map(table, range(len(order.tables)))
+            found = PostProcessed(tables, NESTED, together=True, effects=seen.effects, reaches=seen.reaches)
+            yield replace(found, records=records)
         finally:
             below.unpersist()
 

@@ -414,6 +414,16 @@ class SignaturesPart(DocumentModel):
     publication: SignerPart
 
 
+class SyntheticRecordsPart(DocumentModel):
+    """The file of records of nobody that the tables in whole numbers are counted from; or why there is none."""
+
+    rows: IfAny[Whole] = Field(None, description="Records in it.")
+    columns: IfAny[Several[Text]] = Field(None, description="Their attributes, in its order.")
+    parquet: IfAny[Text] = Field(None, description="Where it lies, from the release's folder.")
+    csv: IfAny[Text] = Field(None, description="The same as text.")
+    none: IfAny[Text] = Field(None, description="Why there is none, where the program asked for one.")
+
+
 class ReleaseDocument(Public):
     """A release: what was published, at which loss, with which promise, and the digest of every file."""
 
@@ -446,6 +456,7 @@ class ReleaseDocument(Public):
     versions: dict[str, Text | Whole] = Field(description="Of the software that made it.")
     estimated_together: Whether = Field(description="Whether estimates rest on all measurements.")
     consistency: Text = Field(description="How whole numbers were made of them, in words.")
+    synthetic_records: IfAny[SyntheticRecordsPart] = Field(None, description="Where the program asked for them.")
     consistency_effects: tuple[EffectPart, ...]
     account_identifier: IfAny[Text] = Field(
         None, description="Tells the account from every other: of the identifier of the ledger and its name."

@@ -527,6 +527,43 @@ class LocalPart(DocumentModel):
     source: Text = Field(description="As in the program file.")
 
 
+class SimulationErrorPart(DocumentModel):
+    """A number that rests on simulated releases."""
+
+    value: Number
+    standard_error: NotNegative
+    lower: Number = Field(description="Of its interval of 95 %, as far as simulation goes.")
+    upper: Number
+
+
+class SimulatedTechnologyPart(DocumentModel):
+    """A technology on public records: a study."""
+
+    technology: Text = Field(description="As in the program file.")
+    why_not: Text | None = Field(description="Why it does not apply.")
+    errors: tuple[SimulationErrorPart, ...] = Field(
+        description="At each simulated loss: what its errors cost, relative to those of the plan's noise there."
+    )
+    epsilon: SimulationErrorPart | None = Field(description="What it would choose alone; null where it cannot.")
+    gained: SimulationErrorPart | None = Field(description="Money: welfare at that, less the plan's.")
+    bias: Number | None = Field(
+        description="Share of its squared error at the choice that is bias: the same in every release."
+    )
+    at_end: Whether = Field(description="Whether it would choose beyond what was simulated.")
+
+
+class SimulationPart(DocumentModel):
+    """Technologies whose errors depend on the data, simulated on records that anybody may see."""
+
+    records: Count = Field(description="Of the public file, those that fit.")
+    population: Count = Field(description="Records that they were scaled to.")
+    source: Text = Field(description="As in the program file.")
+    repetitions: Count = Field(description="Releases of each technology at each loss.")
+    losses: tuple[Positive, ...] = Field(description="In the program's currency.")
+    measures: tuple[Text, ...] = Field(description="By which errors count; no ranking holds without them.")
+    technologies: tuple[SimulatedTechnologyPart, ...]
+
+
 class SecretPointPart(DocumentModel):
     """The frontier counted by what a secret loses."""
 
@@ -852,6 +889,7 @@ class PlanDocument(DocumentModel):
     renewals: IfAny[Several[RenewalPart]] = None
     sample: IfAny[SamplePart] = None
     randomized_response: IfAny[LocalPart] = None
+    simulation: IfAny[SimulationPart] = None
     secret: IfAny[SecretPart] = None
     markets: IfAny[Several[InstitutionPart]] = None
     existing_errors: IfAny[Several[ExistingErrorPart]] = None
@@ -927,6 +965,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
         renewals=known.renewals or None,
         sample=known.sample,
         randomized_response=known.local,
+        simulation=known.simulation,
         secret=known.secret,
         markets=[InstitutionPart.made_of(row, institution=row.name) for row in known.markets] or None,
         existing_errors=known.existing or None,

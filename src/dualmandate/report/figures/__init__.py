@@ -2,7 +2,7 @@
 
 from dualmandate.report.figures.clipping import clipping
 from dualmandate.report.figures.errors import consequences, existing, strategies, technologies
-from dualmandate.report.figures.extensions import institutions, offering, participation, path
+from dualmandate.report.figures.extensions import institutions, offering, participation, path, simulated
 from dualmandate.report.figures.figure import Figure
 from dualmandate.report.figures.optimum import rates, regret, tangency, welfare_curve
 from dualmandate.report.figures.preferences import charges, forest, social_choice, valuation_curve, votes
@@ -36,6 +36,7 @@ __all__ = [
     "regret_distribution",
     "risk",
     "robust",
+    "simulated",
     "social_choice",
     "strategies",
     "survey_worth",

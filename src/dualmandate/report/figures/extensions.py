@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 
 from dualmandate.frontier.numerics import log_grid
 from dualmandate.population.wording import SYMBOLS, money, number, percent, stated_loss
-from dualmandate.report.figures.figure import Align, Figure, Mark, Plane, Ruler, lanes, layered, shortened
-from dualmandate.report.theme import LIGHT, ROOMY, Column, FigureTable, Row, cells
+from dualmandate.report.figures.figure import Align, Figure, Mark, Plane, Ruler, lanes, layered, shortened, spread
+from dualmandate.report.theme import LIGHT, ROOMY, SERIES, Column, FigureTable, Row, cells
 
 if TYPE_CHECKING:
     from dualmandate.choice import BudgetPath, Choice, TableSelection
     from dualmandate.choice.markets import Institution
+    from dualmandate.planning.simulation import SimulationOutcome
     from dualmandate.population import PrivacyMeasure
 
 PARTICIPATION_REACH = 12.0  # from a twelfth of the peak to twelve times it
@@ -271,6 +272,74 @@ def institutions(compared: Sequence[Institution], privacy_measure: PrivacyMeasur
             Column("cost", "cost to society", currency),
             Column("forgone", "more than under the planner", currency),
             Column("why", "what it is", "text"),
+        ),
+        layout=layout,
+    )
+
+
+def simulated(outcome: SimulationOutcome, privacy_measure: PrivacyMeasure) -> Figure:
+    """What errors of each technology cost against privacy loss, as a multiple of the plan's; bars are bands of 95 %."""
+    letter, colors = SYMBOLS[privacy_measure], [color for color in SERIES if color != LIGHT.limit]
+    shown = [each for each in outcome.technologies if each.errors]
+    rows = [
+        {
+            "technology": each.technology,
+            "loss": loss,
+            **cells(error, "value", "lower", "upper"),
+            "marked": at == outcome.chosen,
+        }
+        for each in shown
+        for at, (loss, error) in enumerate(zip(outcome.losses, each.errors, strict=True))
+    ]
+    lowest, highest = min(row["lower"] for row in rows), max(row["upper"] for row in rows)
+    low, high = outcome.losses[0], outcome.losses[-1]
+
+    def layout(width: int) -> Mark:
+        roomy = width >= ROOMY
+        plane = Plane(
+            Ruler(f"privacy loss {letter}", low / 1.15, high * (3.2 if roomy else 1.15), log=True),
+            Ruler(
+                "↑ cost of errors, times the plan's noise", min(lowest, 0.8) / 1.2, max(highest, 1.25) * 1.2, log=True
+            ),
+        )
+        marks: list[Mark] = [
+            plane.horizontal(1.0, color=LIGHT.ink, dash=(4, 3)),
+            plane.vertical(outcome.losses[outcome.chosen], color=LIGHT.quiet, dash=(2, 4)),
+        ]
+        ends = [each.errors[-1].value for each in shown]
+        places = spread([*ends, 1.0], plane.up, height=330, gap=18)
+        for i, (each, place) in enumerate(zip(shown, places, strict=False)):
+            color = colors[i % len(colors)]
+            own = [row for row in rows if row["technology"] == each.technology]
+            marks += [plane.between(row["loss"], row["lower"], row["upper"], color=color) for row in own]
+            marks.append(plane.curve(own, "loss", "value", color=color))
+            marks.append(plane.points(own, "loss", "value", color=color, name=f"technology-{i}", filled=True))
+            here = (high, place, (10, 0)) if roomy else (low, own[0]["value"], (4, 14))
+            marks.append(plane.words(here[0], here[1], each.technology, color=color, shift=here[2]))
+        if roomy:
+            marks.append(plane.words(high, places[-1], "the plan's noise", color=LIGHT.ink, shift=(10, 0)))
+        return layered(*marks, height=330 if roomy else 270)
+
+    best = outcome.best(outcome.chosen)
+    title = (
+        "At the choice no other technology surely errs at less cost than the plan's tables"
+        if best is None
+        else f"At the choice '{best.technology}' errs at less cost than the plan's tables"
+    )
+    return Figure(
+        "simulation",
+        title=title,
+        subtitle=f"On {outcome.records:,} public records; bars are 95 % bands of the simulation; both axes logarithmic",
+        sentence="Errors of these technologies depend on the data, and were simulated on records that anybody may see. "
+        "Below the dashed line they cost less than those of the plan's noise; the dotted line is the choice.",
+        table=FigureTable.of(
+            rows,
+            f"What errors cost at each {letter}, as a multiple of those of the plan's noise",
+            Column("technology", "technology", "text"),
+            Column("loss", f"privacy loss {letter}", "loss"),
+            Column("value", "times", "number"),
+            Column("lower", "at least", "number"),
+            Column("upper", "at most", "number"),
         ),
         layout=layout,
     )

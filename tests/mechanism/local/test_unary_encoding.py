@@ -13,7 +13,7 @@ from scipy.stats import binom
 
 from dualmandate.errors import InvalidMechanism
 from dualmandate.mechanism import RandomizedResponse, UnaryEncoding
-from dualmandate.mechanism.unary_encoding import OWN, other_probability
+from dualmandate.mechanism.local.unary_encoding import OWN, other_probability
 from dualmandate.population import Neighbors, Protection
 from dualmandate.workload import identity, prefix, stack, total
 

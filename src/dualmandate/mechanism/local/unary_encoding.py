@@ -15,16 +15,25 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 
-from dualmandate.errors import InvalidMechanism
 from dualmandate.mechanism.combination import CharacteristicFunction
-from dualmandate.mechanism.local_production import REPLACE_ONE, LocalProduction, check_local, odds
-from dualmandate.population import PrivacyMeasure, Protection
-from dualmandate.population.arrays import Floats, Integers
+from dualmandate.mechanism.local.coins import WordSource, device_words, loss_of, odds_within, told
+from dualmandate.mechanism.local.production import (
+    REPLACE_ONE,
+    LocalProduction,
+    check_local,
+    check_people,
+    odds,
+    shares_array,
+)
+from dualmandate.population import PrivacyLoss, PrivacyMeasure, Protection
+from dualmandate.population.arrays import Booleans, Floats, Integers
+from dualmandate.population.rational import Written
 from dualmandate.workload import Workload
 
 OWN = 0.5  # p, with which the bit of one's own level is reported as 1
@@ -104,17 +113,46 @@ class UnaryEncoding:
     privacy_measure: ClassVar[PrivacyMeasure] = PrivacyMeasure.PURE_DP
 
     def __post_init__(self) -> None:
-        shares = self.sensitive_shares
-        known = shares is None or (len(shares) == self.levels and min(shares) >= 0)
-        add_up = shares is None or math.isclose(math.fsum(shares), 1, rel_tol=1e-9)
-        if not (known and add_up and self.levels >= 2 and self.population_size >= 1):
-            raise InvalidMechanism(
-                f"unary encoding of {self.levels} levels by {self.population_size} people with the shares {shares}",
-                why="people differ in two levels at least, and their shares add up to 1",
-                instead="give at least two levels, one share a level or none, and at least one person",
-            )
+        check_people(self.name, self.population_size, self.levels, self.sensitive_shares)
 
     def production(self, workload: Workload, protection: Protection = REPLACE_ONE) -> UnaryProduction:
         check_local(self.name, self.levels, workload, protection)
-        shares = None if self.sensitive_shares is None else np.array(self.sensitive_shares)
-        return UnaryProduction(workload, protection, self.population_size, shares)
+        return UnaryProduction(workload, protection, self.population_size, shares_array(self.sensitive_shares))
+
+
+@dataclass(frozen=True)
+class UnarySurvey:
+    """What devices and the agency do: a bit for each of k levels, drawn exactly, and the histogram estimated."""
+
+    epsilon: Written
+    levels: int  # k
+
+    def __post_init__(self) -> None:
+        check_people(UnaryEncoding.name, 1, self.levels, None)
+        assert self.odds > 1
+
+    @cached_property
+    def odds(self) -> Fraction:
+        """o: the bit of another level is 1 with probability 1/(o + 1); not above e^ε."""
+        return odds_within(self.epsilon)
+
+    @property
+    def loss(self) -> PrivacyLoss:
+        """What one report loses, rounded up: two levels differ in two bits, which tell o together."""
+        return loss_of(self.odds)
+
+    def reports(self, own: Integers, words: WordSource = device_words) -> Booleans:
+        """The bits of each person; shape (people, levels)."""
+        bits = np.arange(self.levels) == own[:, None]
+        return told(bits, if_one=Fraction(OWN), if_zero=1 / (1 + self.odds), words=words)
+
+    def counts(self, bits: Booleans) -> Floats:
+        """How many people there are of each level, estimated without bias from all bits; shape (levels,)."""
+        q, size = float(1 / (1 + self.odds)), len(bits)
+        found = (bits.sum(axis=0) - size * q) / (OWN - q)
+        return np.asarray(found + (size - found.sum()) / self.levels)
+
+    def variances(self, people: Integers) -> Floats:
+        """Of these estimates, given how many people there are of each level; shape (levels,)."""
+        u, k, size = 1 / float(self.odds - 1), self.levels, int(people.sum())
+        return np.asarray(4 * size * (1 - 1 / k) * (u * u + u) + (1 - 2 / k) * people + size / k**2)

@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import ClassVar
 
@@ -24,10 +25,12 @@ import numpy as np
 from dualmandate.errors import InvalidLoss, InvalidMechanism
 from dualmandate.mechanism.combination import CharacteristicFunction
 from dualmandate.mechanism.geometric import GEOMETRIC
-from dualmandate.mechanism.local_production import REPLACE_ONE, LocalProduction, check_local, odds
+from dualmandate.mechanism.local.coins import WordSource, device_words, flipped, loss_of, odds_within, picked
+from dualmandate.mechanism.local.production import REPLACE_ONE, LocalProduction, check_local, check_people, odds
 from dualmandate.mechanism.mechanism import positive_loss
-from dualmandate.population import PrivacyMeasure, Protection
+from dualmandate.population import PrivacyLoss, PrivacyMeasure, Protection
 from dualmandate.population.arrays import Floats, Integers
+from dualmandate.population.rational import Written
 from dualmandate.workload import Workload
 
 
@@ -217,3 +220,51 @@ class RandomizedResponse:
         known = (0.0, 1.0) if self.sensitive_shares is None else (self.sensitive_shares[-1],)
         distance = max(mu + pi - 2 * mu * pi for pi in known)
         return mu * (1 - mu) / m**2 / people, distance / m / people
+
+
+@dataclass(frozen=True)
+class ResponseSurvey:
+    """What devices and the agency do: each reports its own of k levels, or one of all levels evenly, drawn exactly.
+
+    With odds o within e^ε the own level has the chance o/(o + k − 1), any other one 1/(o + k − 1).
+    """
+
+    epsilon: Written
+    levels: int  # k
+
+    def __post_init__(self) -> None:
+        check_people(RandomizedResponse.name, 1, self.levels, None)
+        assert self.odds > 1
+
+    @cached_property
+    def odds(self) -> Fraction:
+        """By how much likelier the own level is reported than any other one, not above e^ε."""
+        return odds_within(self.epsilon)
+
+    @property
+    def truth_probability(self) -> Fraction:
+        """ρ = (o − 1)/(o + k − 1), with which the own level is reported whatever the coin says."""
+        return (self.odds - 1) / (self.odds + self.levels - 1)
+
+    @property
+    def loss(self) -> PrivacyLoss:
+        """What one report loses, rounded up."""
+        return loss_of(self.odds)
+
+    def reports(self, own: Integers, words: WordSource = device_words) -> Integers:
+        """The level that each person reports; shape (people,)."""
+        truth = flipped(self.truth_probability, len(own), words)
+        return np.where(truth, own, picked(self.levels, len(own), words))
+
+    def counts(self, reports: Integers) -> Floats:
+        """How many people there are of each level, estimated without bias; shape (levels,)."""
+        truth = float(self.truth_probability)
+        found = np.bincount(reports, minlength=self.levels)
+        return np.asarray((found - len(reports) * (1 - truth) / self.levels) / truth)
+
+    def variances(self, people: Integers) -> Floats:
+        """Of these estimates, given how many people there are of each level; shape (levels,)."""
+        truth = float(self.truth_probability)
+        other = (1 - truth) / self.levels
+        own, size = truth + other, int(people.sum())
+        return np.asarray((people * own * (1 - own) + (size - people) * other * (1 - other)) / truth**2)

@@ -1,8 +1,9 @@
 """What local mechanisms produce: each of N people randomizes their own report, so that no curator is trusted.
 
 With u = 1/(e^ε − 1) the variance of a query is C₂·u² + C₁·u + C₀ for every mechanism here, so that its slopes and
-curvatures in ε have closed forms. Reports of different people are independent; errors are those of the mechanism, given
-the people, and not of a superpopulation. Without shares of people the worst case of each query is stated.
+curvatures in ε have closed forms. Where two coins of a report may tell two people apart, each has ε/2.
+Reports of different people are independent; errors are those of the mechanism, given the people, and not of a
+superpopulation. Without shares of people the worst case of each query is stated.
 """
 
 from __future__ import annotations
@@ -38,6 +39,11 @@ class LocalProduction(ABC):
     technology: ClassVar[str]
     privacy_measure: ClassVar[PrivacyMeasure] = PrivacyMeasure.PURE_DP
     combines: ClassVar[bool] = False
+
+    @property
+    def parts(self) -> int:
+        """How many coins of a report share its loss."""
+        return 1
 
     @property
     @abstractmethod
@@ -86,15 +92,15 @@ class LocalProduction(ABC):
         slopes = {}
         for name in self._names:
             square, single, _ = (part[self._rows(name)] for part in self.coefficients)
-            each = -u * (1 + u) * (2 * square * u + single) / self.protection.most_records_per_unit
+            each = -u * (1 + u) * (2 * square * u + single) / self._coins
             worst = int(np.argmax(self.query_variances(name, loss)))
             slopes[name] = float(each.sum() if measure == "squared" else each[worst])
         return slopes
 
     def table_curvatures(self, loss: float) -> dict[str, float]:
-        u, records = self._u(loss), self.protection.most_records_per_unit
+        u = self._u(loss)
         square, single, _ = self.coefficients
-        each = u * (1 + u) * (2 * square * u * (2 + 3 * u) + single * (1 + 2 * u)) / records**2
+        each = u * (1 + u) * (2 * square * u * (2 + 3 * u) + single * (1 + 2 * u)) / self._coins**2
         return {name: float(each[self._rows(name)].sum()) for name in self._names}
 
     def expected_squared_error(self, loss: float) -> float:
@@ -109,6 +115,10 @@ class LocalProduction(ABC):
         return self.half_width(table, loss, 1 - tail_of(probability) / (rows.stop - rows.start))
 
     def draw(self, counts: Integers, loss: float, *, generator: np.random.Generator, size: int) -> Floats:
+        people = self._checked(counts)
+        return np.asarray(self.reported(people, loss, generator=generator, size=size) @ self._queries.T)
+
+    def _checked(self, counts: Integers) -> Integers:
         people = counts.reshape(-1)
         if int(people.sum()) != self.population_size:
             raise InvalidMechanism(
@@ -116,7 +126,7 @@ class LocalProduction(ABC):
                 why="the number of people is public and part of the estimate",
                 instead="give counts that add up to the population size",
             )
-        return np.asarray(self.reported(people, loss, generator=generator, size=size) @ self._queries.T)
+        return people
 
     @cached_property
     def _queries(self) -> Floats:
@@ -129,8 +139,12 @@ class LocalProduction(ABC):
     def _rows(self, name: str) -> slice:
         return table_rows(self.workload, name)
 
+    @property
+    def _coins(self) -> int:
+        return self.protection.most_records_per_unit * self.parts
+
     def _u(self, loss: float) -> float:
-        return 1 / odds(self.unit_loss(loss))
+        return 1 / odds(positive_loss(loss) / self._coins)
 
     def _absolute(self, table: str, loss: float) -> float:
         return math.fsum(law.mean_absolute for law in self._laws(table, loss) if law is not None)
@@ -141,6 +155,23 @@ class LocalProduction(ABC):
         rows = range(*self._rows(table).indices(len(self._queries)))
         errors = zip(rows, variances.tolist(), strict=True)
         return [self._law(row, loss, variance) if variance > 0 else None for row, variance in errors]
+
+
+def check_people(name: str, people: int, levels: int, shares: tuple[float, ...] | None) -> None:
+    """Refuse a survey of nobody, of one level, or of shares that are none."""
+    known = shares is None or (len(shares) == levels and min(shares) >= 0)
+    add_up = shares is None or math.isclose(math.fsum(shares), 1, rel_tol=1e-9)
+    if not (known and add_up and levels >= 2 and people >= 1):
+        raise InvalidMechanism(
+            f"{name} of {levels} levels by {people} people with the shares {shares}",
+            why="people differ in two levels at least, and their shares add up to 1",
+            instead="give at least two levels, one share a level or none, and at least one person",
+        )
+
+
+def shares_array(shares: tuple[float, ...] | None) -> Floats | None:
+    """Shares as an array."""
+    return None if shares is None else np.array(shares)
 
 
 def check_local(name: str, levels: int, workload: Workload, protection: Protection) -> None:

@@ -1,0 +1,327 @@
+"""Partition, then measure: cells that are alike are merged, and an optimized strategy measures the parts.
+
+Most histograms are nearly even over long stretches, and noise on every cell of them is wasted. In three steps:
+
+1. A small share of the loss decides whether merging is worth it on these data. If not, the best strategy for the
+   workload measures all cells with all of the rest, so that data which cannot be merged cost a few percent.
+2. If so, a partition of the cells in their order (`PrunedTree`) is taken by how unevenly records lie in its parts. Two
+   attributes are put in one order by a Hilbert curve, along which the quarters of a square follow one another.
+3. The totals of the parts are measured by the strategy that is best for the workload as it falls on the parts, and are
+   brought to numbers of 0 and more by weighted least squares; the records of a part are spread evenly over its cells.
+
+The idea of a private partition under a workload's own strategy is that of [LHMW14]. Here the partition is drawn
+exactly, its costs are whole numbers that a record moves by 1, and losses in ε and in ρ are served.
+
+A merged cell is biased. Its interval need not be: wherever the records of a part lie, an answer takes between its least
+and its largest weight on the part times the part's total. So intervals run from the least to the most that the parts
+leave open, and as far beyond as noise reaches; they hold whatever the data are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+
+from dualmandate.errors import InvalidLoss, InvalidMechanism, TooLarge
+from dualmandate.mechanism.data_dependent import Answers, Keys
+from dualmandate.mechanism.exponential import rate_of, select
+from dualmandate.mechanism.gaussian import GAUSSIAN
+from dualmandate.mechanism.geometric import GEOMETRIC
+from dualmandate.mechanism.measurement import Measurement
+from dualmandate.mechanism.mechanism import EVERY_PERSON, NoiseLaw, loss_power, tail_of
+from dualmandate.mechanism.pruned_tree import NodeCosts, PrunedTree, Span, least_cost, unevenness
+from dualmandate.mechanism.rows import StrategyRows
+from dualmandate.mechanism.strategy import optimize_strategy
+from dualmandate.mechanism.technologies import OptimizedMechanism, noise_of
+from dualmandate.population import Neighbors, PrivacyMeasure, Protection
+from dualmandate.population.arrays import Floats, Indices, Integers
+from dualmandate.population.records import Counts
+from dualmandate.workload import AllRange, Identity, Prefix, Total, Workload, explicit, identity
+from dualmandate.workload.factor import LARGEST_DENSE, Factor, dense
+
+DECISION_SHARE = Fraction(1, 32)  # of the loss; these were chosen on simulated histograms
+PARTITION_SHARE = Fraction(11, 32)
+FEW_CELLS = 512  # Fewer cells differ less in price, and twice the share decides.
+SPLITS = Fraction(1, 3)  # of the nodes that nothing tells apart
+TAKEN_OUT = Fraction(1, 10)  # the same, of those that lose a single cell
+FINENESS = 16  # in which prices are whole numbers
+PART_PRICE = 5  # of a part that has to be found, in the price of a cell that is measured by itself
+LARGEST_DOMAIN = 4_096  # cells
+MOST_PARTS = 320  # that a strategy is looked for in a fraction of a second; more are measured cell by cell
+ROOT_STEPS = 2**12  # to which the queries on the parts are rounded, to look for a strategy
+LEAST_ASKED = 1e-3  # of the mean, at which each part is asked about, so that it is measured at all
+REACHES = np.linspace(0.02, 0.98, 49)  # where the bound on a tail is tried
+ALL_ERROR = "all error: noise, and wherever in its part a merged record lies"
+NOTHING = "nothing is said of how far off these are: the queries are too many to be written out"
+
+
+@dataclass(frozen=True)
+class PartitionMechanism:
+    """A private partition of one or two attributes, then an optimized strategy on its parts."""
+
+    privacy_measure: PrivacyMeasure = PrivacyMeasure.PURE_DP
+
+    @property
+    def name(self) -> str:
+        return f"partition, then an optimized strategy with {_law(self.privacy_measure).name} noise"
+
+    def answer(
+        self,
+        counts: Counts,
+        workload: Workload,
+        loss: Fraction,
+        keys: Keys,
+        *,
+        protection: Protection = EVERY_PERSON,
+        probability: float = 0.9,
+    ) -> Answers:
+        """One release. Cells are merged or not, as a share of the loss decides."""
+        one = self._loss_of_one(loss, protection)
+        _servable(workload, protection)
+        tail = tail_of(probability)
+        order = cell_order(workload.domain.shape)
+        cells = counts.project(workload.domain.names).counts.reshape(-1)
+        ordered = cells[order].astype(np.int64)
+        costs = unevenness(ordered)
+        deciding = DECISION_SHARE * (1 if len(cells) >= FEW_CELLS else 2)
+        rest = (1 - deciding) * one
+        if not self._merges(costs, len(cells), deciding * one, whole=one, keys=keys):
+            return self._cell_by_cell(cells, workload, rest, keys, probability)
+        rate = rate_of(PARTITION_SHARE * one, self.privacy_measure, EVERY_PERSON, sensitivity=1)
+        starts = np.array(PrunedTree(costs, rate, SPLITS, TAKEN_OUT).draw(keys("partition")))
+        rest -= PARTITION_SHARE * one
+        found = self._strategy_on(workload, order, starts)
+        if found is None:
+            return self._cell_by_cell(cells, workload, rest, keys, probability)
+        measured = _measured(found, np.add.reduceat(ordered, starts), rest, keys)
+        return _from_parts(measured, found, workload, rest, order=order, starts=starts, tail=tail)
+
+    def _loss_of_one(self, loss: Fraction, protection: Protection) -> Fraction:
+        """What is left for one record that comes or goes: a unit's records are m such steps, or 2m where replaced."""
+        if not isinstance(loss, Fraction | int) or isinstance(loss, bool) or loss <= 0:
+            raise InvalidLoss(
+                f"a partition for a loss of {loss!s:.40}",
+                why="exact choices and exact noise are set by a positive fraction",
+                instead="state a Fraction",
+            )
+        both = 2 if protection.neighbors is Neighbors.REPLACE_ONE else 1
+        steps = (both * protection.most_records_per_unit) ** loss_power(self.privacy_measure)
+        return Fraction(loss) / int(steps)
+
+    def _merges(
+        self, costs: Mapping[Span, NodeCosts], cells: int, share: Fraction, *, whole: Fraction, keys: Keys
+    ) -> bool:
+        """Whether the cheapest partition is worth it; the whole loss' noise on a cell is the price of measuring it."""
+        by_root = self.privacy_measure is PrivacyMeasure.ZCDP
+        noise = 1 / (2 * math.sqrt(whole)) if by_root else float(1 / whole)
+        price = max(1, round(FINENESS * noise))
+        scores = [-least_cost(costs, FINENESS, PART_PRICE * price), -cells * price]
+        rate = rate_of(share, self.privacy_measure, EVERY_PERSON, sensitivity=FINENESS)
+        return select(scores, rate=rate, key=keys("whether to merge")) == 0
+
+    def _cell_by_cell(
+        self, cells: Integers, workload: Workload, loss: Fraction, keys: Keys, probability: float
+    ) -> Answers:
+        measurement = _apart(workload, self.privacy_measure)
+        measured = _measured(measurement, cells, loss, keys)
+        values = np.asarray(measurement.rows.answers(measured, None), dtype=np.float64)
+        widths = _apart_widths(measurement, loss, probability)
+        return Answers(np.maximum(values, 0.0) if _only_adds(workload) else values, widths, ALL_ERROR)
+
+    def _strategy_on(self, workload: Workload, order: Indices, starts: Indices) -> Measurement | None:
+        """The best measurement of the parts for the workload; None where there are too many to look for it."""
+        sizes = np.diff(np.append(starts, len(order)))
+        gram = _gram(workload)[np.ix_(order, order)]
+        merged = np.add.reduceat(np.add.reduceat(gram, starts, axis=0), starts, axis=1) / np.outer(sizes, sizes)
+        if not np.any(merged - np.diag(np.diag(merged))):
+            parts = identity(len(starts))
+        elif len(starts) > MOST_PARTS:
+            return None
+        else:
+            parts = explicit(_whole_root(merged))
+        law = _law(self.privacy_measure)
+        return Measurement(StrategyRows(optimize_strategy(parts, noise_of(law)).exact), law)
+
+
+def _law(privacy_measure: PrivacyMeasure) -> NoiseLaw:
+    return GAUSSIAN if privacy_measure is PrivacyMeasure.ZCDP else GEOMETRIC
+
+
+def cell_order(shape: tuple[int, ...]) -> Indices:
+    """The cells, by their row-major place, in an order in which near ones are alike; on two attributes a Hilbert curve.
+
+    The curve fills the smallest square of 2^k × 2^k cells that holds the table, and skips what is not in the table.
+    """
+    cells = np.arange(math.prod(shape), dtype=np.int64)
+    if sum(size > 1 for size in shape) < 2:
+        return cells
+    first, second = np.unravel_index(cells, shape)
+    along = np.zeros(len(cells), dtype=np.int64)
+    side = 1 << (max(shape) - 1).bit_length()
+    while side > 1:
+        side //= 2
+        down, right = (first & side) > 0, (second & side) > 0
+        along = 4 * along + np.where(down, 3 - right, right)
+        # A quarter is walked through in another direction than the whole: transposed, or transposed and turned over.
+        first, second = first & (side - 1), second & (side - 1)
+        turned = down & ~right
+        first, second = np.where(turned, side - 1 - first, first), np.where(turned, side - 1 - second, second)
+        first, second = np.where(right, first, second), np.where(right, second, first)
+    return np.argsort(along, kind="stable")
+
+
+def _servable(workload: Workload, protection: Protection) -> None:
+    shape = workload.domain.shape
+    if protection.invariants:
+        raise InvalidMechanism(
+            f"a partition beside the exact total '{protection.invariants[0].name}'",
+            why="parts are measured as if no total were known, and would not agree with it",
+            instead="drop the exact total, or plan an optimized strategy",
+        )
+    if sum(size > 1 for size in shape) > 2:
+        raise InvalidMechanism(
+            f"a partition of {len(shape)} attributes",
+            why="cells are merged along one attribute, or along a curve through two",
+            instead="ask for tables of one or two attributes, or choose a technology for marginals",
+        )
+    if workload.domain.size > LARGEST_DOMAIN:
+        raise TooLarge(
+            f"a partition of {workload.domain.size:,} cells",
+            why=f"what queries share is written out for pairs of cells, of which at most {LARGEST_DOMAIN:,} are held",
+            instead="group levels",
+        )
+
+
+def _measured(measurement: Measurement, counts: Integers, loss: Fraction, keys: Keys) -> Integers:
+    """The whole numbers of a measurement with their noise, each kind of row under a key of its own."""
+    rows, kinds = measurement.rows, measurement.rows.kinds()
+    found = np.array(rows.count(counts), dtype=np.int64)
+    for kind, noise in enumerate(measurement.noises(loss)):
+        here = np.flatnonzero(kinds == kind)
+        found[here] += noise.sampler().draw(keys(f"measurements {kind}"), range(len(here)))
+    return found
+
+
+def _from_parts(
+    measured: Integers,
+    measurement: Measurement,
+    workload: Workload,
+    loss: Fraction,
+    *,
+    order: Indices,
+    starts: Indices,
+    tail: float,
+) -> Answers:
+    """Answers from the measured parts, and how far off they may be."""
+    sizes = np.diff(np.append(starts, len(order)))
+    scales, rows = _noise_scales(measurement, loss), _dense_rows(measurement, len(starts))
+    weighted, numbers = rows / scales[:, None], measured / scales
+    inverse = np.asarray(np.linalg.pinv(weighted), dtype=np.float64)
+    unbiased = inverse @ numbers
+    totals = unbiased if np.all(unbiased >= 0) else _not_negative(weighted, numbers)
+    spread = np.empty(len(order))
+    spread[order] = np.repeat(totals / sizes, sizes)
+    values = np.asarray(workload.answers(spread.reshape(workload.domain.shape)), dtype=np.float64)
+    queries = _queries(workload)
+    if queries is None:
+        return Answers(values, None, NOTHING)
+    lower, upper = (
+        sign * _lower_end(sign * queries[:, order], starts, unbiased, inverse, measurement, tail) for sign in (1, -1)
+    )
+    return Answers(values, np.maximum(values - lower, upper - values), ALL_ERROR)
+
+
+def _lower_end(
+    queries: Floats, starts: Indices, totals: Floats, inverse: Floats, measurement: Measurement, tail: float
+) -> Floats:
+    """Below which an answer lies with half of a tail: the least that its parts can hold, less what noise may be."""
+    least = np.minimum.reduceat(queries, starts, axis=1)
+    # In units of each row's own noise, as `inverse` takes its numbers.
+    reach = _reach(least @ inverse, tail / 2, measurement.privacy_measure)
+    return np.asarray(least @ totals - reach, dtype=np.float64)
+
+
+def _reach(shares: Floats, tail: float, privacy_measure: PrivacyMeasure) -> Floats:
+    """How far Σ s_r·X_r may exceed 0 with no more than a tail's probability; shape (queries,), of rows of shares.
+
+    Chernoff's bound. Discrete Gaussian noise of parameter σ² has E[e^(tX)] ≤ e^(t²σ²/2) [CKS20]; discrete Laplace noise
+    of scale λ has E[e^(tX)] ≤ 1/(1 − t²λ²), and Σ −ln(1 − t²s²) ≤ −(V/m²)·ln(1 − t²m²) for V = Σ s², m the largest s.
+    X is in units of σ, or of λ.
+    """
+    squares, needed = np.square(shares).sum(axis=1), -math.log(tail)
+    if privacy_measure is PrivacyMeasure.ZCDP:
+        return np.asarray(np.sqrt(2 * needed * squares))
+    largest = np.abs(shares).max(axis=1)
+    ratio = np.divide(squares, largest**2, out=np.zeros_like(squares), where=largest > 0)
+    bounds = (needed - np.outer(ratio, np.log1p(-np.square(REACHES)))) / REACHES
+    return np.asarray(largest * bounds.min(axis=1))
+
+
+def _noise_scales(measurement: Measurement, loss: Fraction) -> Floats:
+    """λ, or σ, of the noise of each row."""
+    power = 0.5 if measurement.privacy_measure is PrivacyMeasure.ZCDP else 1.0
+    scales = np.array([float(noise.parameter) ** power for noise in measurement.noises(loss)])
+    return np.asarray(scales[measurement.rows.kinds()])
+
+
+def _dense_rows(measurement: Measurement, parts: int) -> Floats:
+    units = np.eye(parts, dtype=np.int64)
+    return np.asarray(np.stack([measurement.rows.count(unit) for unit in units], axis=1), dtype=np.float64)
+
+
+def _not_negative(rows: Floats, numbers: Floats) -> Floats:
+    """The numbers of 0 and more that are nearest to what was measured."""
+    if len(rows) == rows.shape[1] and np.count_nonzero(rows) == len(rows):  # each part by itself
+        return np.asarray(np.maximum(np.linalg.solve(rows, numbers), 0.0), dtype=np.float64)
+    from scipy.optimize import nnls
+
+    return np.asarray(nnls(rows, numbers, maxiter=100 * len(rows))[0], dtype=np.float64)
+
+
+def _whole_root(gram: Floats) -> Integers:
+    """Whole-number queries on the parts that have nearly this Gram matrix, and tell all parts apart."""
+    size = len(gram)
+    shifted = gram + LEAST_ASKED * np.trace(gram) / size * np.eye(size)
+    root = np.linalg.cholesky(shifted).T
+    whole: Integers = np.rint(root * (ROOT_STEPS / np.abs(root).max())).astype(np.int64)
+    places = np.arange(size)
+    whole[places, places] = np.maximum(whole[places, places], 1)
+    return whole
+
+
+def _only_adds(workload: Workload) -> bool:
+    """Whether no query subtracts, so that no true answer is below 0."""
+
+    def adds(factor: Factor) -> bool:
+        if isinstance(factor, Identity | Total | Prefix | AllRange):
+            return True
+        return factor.rows * factor.size <= LARGEST_DENSE and bool(np.all(dense(factor) >= 0))
+
+    return all(adds(factor) for table in workload.tables for factor in table.factors)
+
+
+# A frontier is simulated by many releases for one workload; what does not depend on the data is worked out once.
+@lru_cache(maxsize=4)
+def _apart(workload: Workload, privacy_measure: PrivacyMeasure) -> Measurement:
+    return OptimizedMechanism(_law(privacy_measure)).production(workload)
+
+
+@lru_cache(maxsize=64)
+def _apart_widths(measurement: Measurement, loss: Fraction, probability: float) -> Floats:
+    names = [table.name for table in measurement.workload.tables]
+    return np.concatenate([measurement.half_width(name, float(loss), probability) for name in names])
+
+
+@lru_cache(maxsize=4)
+def _gram(workload: Workload) -> Floats:
+    return workload.gram()
+
+
+@lru_cache(maxsize=4)
+def _queries(workload: Workload) -> Floats | None:
+    return workload.dense() if workload.query_count * workload.domain.size <= LARGEST_DENSE else None

@@ -1,0 +1,118 @@
+"""Every technology whose errors depend on the data passes the same suite: drawn from keys, honest about its errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from dualmandate.errors import Refusal
+from dualmandate.mechanism import (
+    AdaptiveMarginals,
+    Answers,
+    DataDependentMechanism,
+    MultiplicativeWeights,
+    simulation_keys,
+)
+from dualmandate.population import Counts, Domain, Neighbors, PrivacyMeasure, Protection, Records
+from dualmandate.workload import Workload, marginals
+
+EVERY_PERSON, REPLACE_ONE = Protection(), Protection(neighbors=Neighbors.REPLACE_ONE)
+PROBABILITY = 0.9
+MEASURES = (PrivacyMeasure.ZCDP, PrivacyMeasure.PURE_DP)
+
+
+def records(shape: tuple[int, ...], count: int) -> Records:
+    """Attributes that hang together, spread unevenly."""
+    generator = np.random.default_rng(7)
+    first = generator.geometric(0.35, count) - 1
+    levels = [np.minimum(first + generator.integers(0, 2, count), size - 1) for size in shape]
+    return Records(Domain.of_shape(shape), np.stack(levels, axis=1).astype(np.int64))
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    label: str
+    mechanism: DataDependentMechanism
+    workload: Workload
+    counts: Counts
+    nobody: Counts
+
+    def answer(self, loss: Fraction, repetition: int, *, protection: Protection = EVERY_PERSON) -> Answers:
+        keys = simulation_keys(1, repetition)
+        return self.mechanism.answer(
+            self.counts, self.workload, loss, keys, protection=protection, probability=PROBABILITY
+        )
+
+    def off(self, loss: Fraction, repetitions: int) -> float:
+        truth = self.workload.answers_from(self.counts)
+        return float(np.mean([np.abs(self.answer(loss, each).values - truth).mean() for each in range(repetitions)]))
+
+
+def of_marginals(label: str, made: Callable[[PrivacyMeasure], DataDependentMechanism]) -> list[Case]:
+    shape = (4, 3, 3)
+    given = marginals(shape, (1, 2)), records(shape, 400), records(shape, 0)
+    return [Case(f"{label}, {measure}", made(measure), *given) for measure in MEASURES]
+
+
+CASES = [
+    *of_marginals("adaptive marginals", AdaptiveMarginals),
+    *of_marginals("multiplicative weights", lambda measure: MultiplicativeWeights(privacy_measure=measure)),
+    *of_marginals(
+        "multiplicative weights by queries",
+        lambda measure: MultiplicativeWeights(candidates="queries", privacy_measure=measure),
+    ),
+]
+
+
+@pytest.fixture(params=CASES, ids=[case.label for case in CASES])
+def case(request: pytest.FixtureRequest) -> Case:
+    found: Case = request.param
+    return found
+
+
+def test_the_same_keys_give_the_same_answers_and_others_do_not(case: Case) -> None:
+    once, again, other = (case.answer(Fraction(1, 3), repetition) for repetition in (0, 0, 1))
+    assert np.array_equal(once.values, again.values)
+    assert not np.array_equal(once.values, other.values)
+    assert once.values.shape == (case.workload.query_count,)
+    assert np.isfinite(once.values).all()
+
+
+def test_a_larger_loss_errs_less_on_average(case: Case) -> None:
+    assert case.off(Fraction(1, 50), 3) > 1.3 * case.off(Fraction(2), 3)
+
+
+def test_intervals_hold_as_often_as_they_say_and_say_what_they_cover(case: Case) -> None:
+    truth, held = case.workload.answers_from(case.counts), []
+    for repetition in range(8):
+        answers = case.answer(Fraction(1, 4), repetition)
+        assert answers.covers
+        assert answers.half_widths is not None
+        held.append(np.abs(answers.values - truth) <= answers.half_widths)
+    assert np.mean(held) >= PROBABILITY - 0.02
+
+
+def test_nobody_is_answered_and_a_tiny_loss_has_honest_intervals(case: Case) -> None:
+    empty = case.mechanism.answer(case.nobody, case.workload, Fraction(1), simulation_keys(1, 0))
+    assert np.isfinite(empty.values).all()
+    little = case.answer(Fraction(1, 10**5), 0)
+    assert little.half_widths is not None
+    assert np.mean(np.abs(little.values - case.workload.answers_from(case.counts)) <= little.half_widths) >= 0.8
+
+
+def test_replaced_records_are_served_or_refused(case: Case) -> None:
+    try:
+        found = case.answer(Fraction(1), 0, protection=REPLACE_ONE)
+    except Refusal:
+        return
+    assert np.isfinite(found.values).all()
+
+
+@pytest.mark.parametrize("loss", [Fraction(0), Fraction(-1)])
+def test_no_loss_is_refused(case: Case, loss: Fraction) -> None:
+    with pytest.raises(Refusal):
+        case.answer(loss, 0)
