@@ -27,10 +27,14 @@ DETAILS = ((), ("age",), ("age", "job"))
 PAIRS = [(place, detail) for place in PLACES for detail in DETAILS]
 
 
-def ordered(pairs: Sequence[tuple[tuple[str, ...], ...]], parts: Sequence[int], protection: Protection) -> ReleaseSpec:
-    """Tables of places and details, each with its part of ρ = 1."""
-    asked = tuple(Tabulation.of(f"{place} {detail}", (*place, *detail)) for place, detail in pairs)
-    order = release_spec_of(asked, protection)
+def by(pairs: Sequence[tuple[tuple[str, ...], ...]]) -> list[Tabulation]:
+    """Tables of places and details."""
+    return [Tabulation.of(f"{place} {detail}", (*place, *detail)) for place, detail in pairs]
+
+
+def ordered(asked: Sequence[Tabulation], parts: Sequence[int], protection: Protection) -> ReleaseSpec:
+    """Tables, each with its part of ρ = 1."""
+    order = release_spec_of(tuple(asked), protection)
     shares = [Fraction(part, sum(parts)) for part in parts]
     groups = tuple(replace(group, loss=share) for group, share in zip(order.groups, shares, strict=True))
     return replace(order, groups=groups)
@@ -44,7 +48,7 @@ def test_the_error_of_a_plan_is_the_standard_error_of_its_release(data: st.DataO
     noisy = [pair for pair in PAIRS if pair not in known]
     pairs = data.draw(st.lists(st.sampled_from(noisy), min_size=2, max_size=6, unique=True))
     parts = data.draw(st.lists(st.integers(1, 20), min_size=len(pairs), max_size=len(pairs)))
-    order = ordered(pairs, parts, protection)
+    order = ordered(by(pairs), parts, protection)
     measurements = {group.name: group.measurement for group in order.groups}
     shares = {group.name: group.loss for group in order.groups}
     found, nest = combined_tables(measurements, shares, protection), nest_together(order)
@@ -68,7 +72,8 @@ def test_the_error_of_a_plan_is_the_standard_error_of_its_release(data: st.DataO
 
 
 def test_slopes_and_bends_are_those_of_the_errors_that_are_published() -> None:
-    order = ordered([((), ("age",)), (("county",), ("age",)), (("block",), ("age",))], [1, 2, 3], Protection())
+    asked = by([((), ("age",)), (("county",), ("age",)), (("block",), ("age",))])
+    order = ordered(asked, [1, 2, 3], Protection())
     measurements = {group.name: group.measurement for group in order.groups}
     shares = {group.name: group.loss for group in order.groups}
     frontier, _ = as_published(
@@ -86,12 +91,17 @@ def test_slopes_and_bends_are_those_of_the_errors_that_are_published() -> None:
 
 @given(st.data())
 def test_errors_of_tables_that_cross_are_those_of_dense_least_squares(data: st.DataObject) -> None:
-    """A county's ages and its jobs are marginals of one table; any shares, any tables that nest besides."""
+    """A county's ages and its jobs are marginals of one table; any shares, any tables that nest besides, and adults."""
     others = data.draw(st.lists(st.sampled_from(PAIRS), min_size=1, max_size=3, unique=True))
     crossing = [((), ("job",)), (("county",), ("job",)), (("block",), ("job",)), (("county",), ("age",))]
     pairs = list(dict.fromkeys([*others, *data.draw(st.lists(st.sampled_from(crossing), min_size=1, max_size=3))]))
-    parts = data.draw(st.lists(st.integers(1, 20), min_size=len(pairs), max_size=len(pairs)))
-    order = ordered(pairs, parts, Protection())
+    asked = by(pairs)
+    for place, detail in data.draw(
+        st.lists(st.sampled_from([*crossing[:3], (("block",), ())]), max_size=2, unique=True)
+    ):
+        asked.append(Tabulation.of(f"adults {place} {detail}", (*place, *detail), where={"age": "adult"}))
+    parts = data.draw(st.lists(st.integers(1, 20), min_size=len(asked), max_size=len(asked)))
+    order = ordered(asked, parts, Protection())
     shares = {group.name: group.loss for group in order.groups}
     found = combined_tables({group.name: group.measurement for group in order.groups}, shares, Protection())
     if not isinstance(found, CombinedTables):
@@ -139,7 +149,7 @@ def test_shares_are_best_for_what_is_published() -> None:
 
 
 def test_tables_that_cross_unevenly_are_said_to_err_less_than_the_plan_states() -> None:
-    crossing = Tabulation.of("jobs of adults", ("county", "job"), where={"age": ("adult",)})
+    crossing = Tabulation.of("ages with one job", ("county", "age"), where={"job": "y"})  # of three
     order = release_spec_of((*NESTED, crossing), Protection())
     measurements = {group.name: group.measurement for group in order.groups}
     assert combined_tables(measurements, dict.fromkeys(measurements, Fraction(1, 6)), Protection()) == CROSSED

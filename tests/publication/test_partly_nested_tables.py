@@ -23,6 +23,7 @@ from tests.publication.test_nested_tables import (
 from dualmandate.errors import NoConsistentTables
 from dualmandate.population import Attribute, Domain, Grouping, Hierarchy, Protection, StructuralZero
 from dualmandate.publication import nested_tables, post_processing
+from dualmandate.publication.costs import publication_cost
 from dualmandate.publication.nested_tables import NestWeights, nest_together
 from dualmandate.publication.post_processing import PostProcessed, consistent_nest, post_process
 from dualmandate.publication.release_spec import ReleaseSpec
@@ -254,7 +255,8 @@ def test_releases_say_what_crosses_and_how_good_estimates_are() -> None:
     assert "'jobs by county' cross these" in orthogonal
     assert "are the best linear unbiased ones" in orthogonal
     assert "standard errors are exact" in orthogonal
-    assert "standard errors are upper bounds" in words(release_spec_of((*CHAIN, ADULTS), Protection()))[0]
+    assert "standard errors are exact" in words(release_spec_of((*CHAIN, ADULTS), Protection()))[0]
+    assert "standard errors are upper bounds" in words(release_spec_of((*CHAIN, PARTS), Protection()))[0]
     placed, counts = placed_order(Protection(), JOBS)
     assert "not the best" in words(placed)[0]
     assert "What cannot occur in some places is 0 there" in words(placed)[0]
@@ -361,3 +363,35 @@ def test_laws_of_a_large_nest_are_few(monkeypatch: pytest.MonkeyPatch, most: int
     found, _ = TableIntervals(order, PostProcessed((), "", together=True)).of(table)
     assert len(asked) == laws
     assert np.all(found.intervals["upper_95"] - table.estimates > table.standard_errors)
+
+
+def test_tables_of_adults_have_a_closed_form_beside_those_of_everybody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody measured cells, and jobs of minors are in no table: cells are told apart all the same."""
+    monkeypatch.setattr(nested_tables, "LARGEST_FITTED", 0)
+    asked = [Tabulation.of(f"{place}", (place,)) for place in ("county", "block")]
+    asked += [
+        Tabulation.of(f"adults by job, {place}", (place, "job"), where={"age": "adult"})
+        for place in ("county", "block")
+    ]
+    order = release_spec_of(tuple(asked), Protection())
+    nest = nest_together(order)
+    assert nest is not None
+    assert nest.is_orthogonal
+    assert publication_cost(order).seconds < 60
+    counts = np.random.default_rng(2).poisson(3.0, order.domain.shape).astype(np.int64)
+    truth = [group.rows.count(counts) for group in order.groups]
+    held, releases = np.zeros(len(asked)), 200
+    for seed in range(releases):
+        measured, totals = measured_of(order, counts, np.random.default_rng(seed))
+        tables = list(consistent_nest(order, nest, measured=measured, totals=totals, whole=seed < 5).tables)
+        for i, (table, exact) in enumerate(zip(tables, truth, strict=True)):
+            error = np.abs(table.estimates - exact)
+            held[i] += float((error <= 1.6449 * table.standard_errors + 1e-9).mean()) / releases
+        if seed < 5:
+            values = [table.values for table in tables]
+            assert all(each is not None and each.min() >= 0 for each in values)
+            county, block, adults, of_block = (np.asarray(each) for each in values)
+            assert of_block.sum() == adults.sum() <= county.sum() == block.sum()
+            assert np.all(of_block.reshape(-1, 3).sum(axis=1) <= block)
+            assert np.all(adults.reshape(-1, 3).sum(axis=1) <= county)
+    assert held == pytest.approx(0.9, abs=0.03)

@@ -28,10 +28,10 @@ from dualmandate.frontier.frontier import Curves, listed
 from dualmandate.frontier.numerics import derivative, second_derivative
 from dualmandate.mechanism import Measurement
 from dualmandate.population import PrivacyLoss, Protection
-from dualmandate.population.arrays import Floats
+from dualmandate.population.arrays import Floats, Integers
 from dualmandate.publication.consistency.estimates import Weights, final_variances, table_variances, upward_variances
 from dualmandate.publication.consistency.partitions import Tree
-from dualmandate.publication.consistency.strata import Orthogonal
+from dualmandate.publication.consistency.strata import Orthogonal, Strata
 from dualmandate.publication.intervals import outward
 from dualmandate.publication.nested_tables import NestedTables, NestWeights, nest_together, table_noises
 from dualmandate.publication.number_errors import NumberErrors
@@ -46,9 +46,9 @@ STEP = 1e-5  # relative, of a share, by which slopes are taken
 LEAST_SHARE = 1e-6  # of a loss, that every group gets: what is promised is measured
 WORTHWHILE = 1e-6  # of the cost, that a step must save
 CROSSED = (
-    "Some tables cross the others, or cells cannot occur in some places: estimates of all measurements together are "
-    "published, and their standard errors are at most the errors stated here, which are those of each table's own "
-    "measurement."
+    "Some tables cross the others unevenly, or cells cannot occur in some places: estimates of all measurements "
+    "together are published, and their standard errors are at most the errors stated here, which are those of each "
+    "table's own measurement. Such estimates have no closed form: of many cells they take long."
 )
 TOO_MANY = (
     "Whether these tables nest was not worked out, because they have too many cells: where they do, the standard "
@@ -87,13 +87,13 @@ def combined_tables(
 
 @dataclass(frozen=True, eq=False)
 class CrossedStrata:
-    """What each table of a nest, and each that crosses it, weighs in the strata of orthogonal groupings."""
+    """What each table of a nest, and each that crosses it, tells of orthogonal groupings."""
 
     tree: Tree
     orthogonal: Orthogonal
-    numbers: tuple[int, ...]  # of the tables in the order; exact ones have none and come last
+    numbers: tuple[int, ...]  # of the tables in the order; exact ones have none
     levels: tuple[int, ...]  # of each table
-    sizes: Floats  # with a variance of 1; shape (tables, strata)
+    labels: tuple[Integers, ...]  # its group of each cell
 
     @classmethod
     def of(cls, nest: NestedTables) -> CrossedStrata | None:
@@ -102,30 +102,28 @@ class CrossedStrata:
         found = Orthogonal.of(nest.chain, crossings)
         if found is None:
             return None
-        labels = [*(nest.chain.ancestors(each.step) for each in nest.places), *(each.groups for each in crossings)]
+        labels = (*(nest.chain.ancestors(each.step) for each in nest.places), *(each.groups for each in crossings))
         levels = (*(each.level for each in nest.places), *(each.level for each in crossings))
         exact = (EXACT,) * (len(nest.places) - len(nest.inside))
-        numbers = (*nest.inside, *exact, *nest.outside)
-        return cls(nest.tree, found, numbers, levels, np.array([found.sizes(each) for each in labels]))
+        return cls(nest.tree, found, (*nest.inside, *exact, *nest.outside), levels, labels)
 
-    def variances(self, measured: Floats) -> list[Floats]:
-        """The variances of the estimates of each table of the order at each node: n_F²/n·Σ t_G·rank Q_G, n the cells.
+    def strata(self, measured: Floats) -> Strata:
+        """What is known of each stratum, from the variance of one measurement of each table of the order."""
+        variances = [0.0 if number == EXACT else float(measured[number]) for number in self.numbers]
+        return Strata.measured(self.tree, self.orthogonal, list(zip(self.levels, self.labels, variances, strict=True)))
 
-        From that of one measurement of each.
-        """
-        with np.errstate(divide="ignore"):
-            weights = 1.0 / np.array([0.0 if number == EXACT else measured[number] for number in self.numbers])
-        precision = np.zeros((self.tree.last + 1, self.sizes.shape[1]))
-        for level, weight, sizes in zip(self.levels, weights.tolist(), self.sizes, strict=True):
-            precision[level] += np.where(sizes > 0, weight * np.maximum(sizes, 1.0), 0.0)
-        final, *_ = self.orthogonal.variances(self.tree, precision)
-        ranks, cells = np.array(self.orthogonal.ranks), int(self.orthogonal.possible.sum())
-        found = [np.empty(0)] * len(measured)
-        for number, level, sizes in zip(self.numbers, self.levels, self.sizes, strict=True):
-            seen = (sizes > 0) & (ranks > 0)
+    def mean_variances(self, measured: Floats) -> Floats:
+        """The mean variance of the estimates of each table of the order."""
+        strata, found = self.strata(measured), np.zeros(len(measured))
+        for number, level, labels in zip(self.numbers, self.levels, self.labels, strict=True):
             if number != EXACT:
-                found[number] = float(sizes.max()) ** 2 / cells * (final[level][:, seen] @ ranks[seen])
+                found[number] = strata.mean_variance(level, labels)
         return found
+
+    def largest_variance(self, measured: Floats, asked: int) -> float:
+        """That of the number of a table whose estimate errs most."""
+        place = self.numbers.index(asked)
+        return float(self.strata(measured).variances(self.levels[place], self.labels[place]).max())
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,7 +153,7 @@ class CombinedTables:
         if self.crossed is not None:  # no law of sums of many numbers has broader tails than that of one, next to it
             group = next(each for each in self.order.groups if asked in each.tables)
             measured = np.array([0.0 if law is None else law.variance for law in table_noises(self.order)])
-            spread = float(self.crossed.variances(measured[: len(self.order.tables)])[number].max())
+            spread = self.crossed.largest_variance(measured[: len(self.order.tables)], number)
             own = float(group.measurement.half_width(table, float(group.loss), 1 - tail).max())
             return own * math.sqrt(spread / measured[number]) if spread else 0.0
         noises = tuple(noise for group in self.order.groups for noise in group.noises)
@@ -207,7 +205,7 @@ class CombinedTables:
     def _mean_variances(self, variances: Floats) -> Floats:
         """The mean variance of the estimates of each table, from that of one measurement of each."""
         if self.crossed is not None:
-            return np.array([each.mean() for each in self.crossed.variances(variances)])
+            return self.crossed.mean_variances(variances)
         nest = self.nest
         exact = [0.0] * (len(nest.places) - len(nest.inside))
         spread = [*(float(variances[number]) for number in nest.inside), *exact]

@@ -44,7 +44,8 @@ A_FITTED_CELL = 9e-9  # in one step, and for each table
 A_FITTED_SUM = 3e-10
 BESIDE_TOTALS = 3  # times as long, to hold what is exact
 A_NESTED_CELL = 1e-6  # of a leaf
-A_CROSSED_CELL = 3e-7  # of a leaf that tables cross, and for each table
+A_CROSSED_CELL = 1.2e-7  # of a leaf that tables cross, where they come apart into strata
+A_PASSED_CELL = 7e-7  # elsewhere, for each table
 A_NODE = 5e-6  # of the tree, for each grouping
 A_RECONSTRUCTED_CELL = 1.5e-7  # by a strategy
 A_LEVEL = 1.2e-9  # of a record of a fitted file, looked at once
@@ -218,8 +219,11 @@ def _made_whole(order: ReleaseSpec, nest: NestedTables | None) -> float:
     estimating = 0.0 if direct or order.marginals is not None else A_RECONSTRUCTED_CELL * cells
     if nest is not None:
         leaves = nest.tree.sizes[-1] * nest.chain.sizes[-1]
-        crossed = 0.0 if nest.is_complete else A_CROSSED_CELL * leaves * (1 + count)
-        once = A_NODE * sum(nest.tree.sizes) * (nest.chain.last + 1) + A_NESTED_CELL * leaves + crossed
+        once = A_NODE * sum(nest.tree.sizes) * (nest.chain.last + 1)
+        if nest.is_complete:
+            once += A_NESTED_CELL * leaves
+        else:
+            once += leaves * (A_CROSSED_CELL if nest.is_orthogonal else A_NESTED_CELL + A_PASSED_CELL * (1 + count))
     elif order.marginals is not None:
         looked_at = sum(order.domain.shape[axis] for axes in order.marginals for axis in axes)
         affordable = order.records * len(order.domain.shape) <= MOST_LEVELS

@@ -295,6 +295,25 @@ def _row_labels(order: ReleaseSpec, tables: Sequence[Table], axis: int) -> list[
     return found
 
 
+def _with_the_rest(order: ReleaseSpec, tables: Sequence[Table], axis: int) -> list[Integers]:
+    """Groupings of cells, by all but one attribute, that tell what `where` leaves out apart as they do what it keeps.
+
+    So cells of all kinds correspond, and what tables with and without `where` say of them comes apart into strata.
+    """
+    rest = [other for other in range(len(order.domain.shape)) if other != axis]
+    found = list[Integers]()
+    for table in tables:
+        labels = {other: known for other in rest if (known := _counted_rows(table.factors[other])) is not None}
+        if any(np.any(each == NOWHERE) for each in labels.values()):
+            cells = np.zeros(1, dtype=np.int64)
+            for other in rest:
+                rows = table.factors[other].rows
+                own = np.where(labels[other] == NOWHERE, rows, labels[other])
+                cells = np.add.outer(cells * (rows + 1), own).reshape(-1)
+            found.append(cells)
+    return found
+
+
 def _counted_rows(factor: Factor) -> Integers | None:
     """The row that each level is counted in, with weight 1, or `NOWHERE`; None where it is counted otherwise."""
     found = single_rows(factor)
@@ -345,9 +364,10 @@ def _nested_by(order: ReleaseSpec, tables: Sequence[Table], axis: int, *, wholly
     if areas is None or (wholly and OUTSIDE in areas.steps):
         return None
     nesting = [i for i in whole if areas.steps[i] != OUTSIDE]
-    groups = heaviest_chain([group for _, group in labels], nesting, exact)
+    groups = heaviest_chain([group for _, group in labels] + _with_the_rest(order, tables, axis), nesting, exact)
     if groups is None:
         return None
+    groups = replace(groups, steps=groups.steps[: len(tables)])
     asked = list(zip(areas.steps, groups.steps, strict=True))[: len(order.tables)]
     if wholly and (OUTSIDE in groups.steps or len(set(asked)) < len(asked)):
         return None

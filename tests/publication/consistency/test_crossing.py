@@ -31,6 +31,9 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 THIRDS = indices(0, 1, 2, 0, 1, 2)  # crosses two groups of three
 SOME = indices(0, -1, 1, 0, -1, 1)
+HALF = indices(0, 1, 2, -1, -1, -1)
+THIRDWISE = PartitionChain((indices(0, 0, 0), indices(0, 0, 1, 1, 2, 2)))
+EVEN = indices(0, -1, 1, -1, 2, -1)
 NODES = [indices(0), indices(0, 1), indices(0, 1, 2, 3, 4)]
 
 
@@ -103,6 +106,37 @@ ORTHOGONAL: dict[str, tuple[PartitionChain, dict[Pair, float], tuple[CrossingMea
     "cells of leaves are not measured": (REGULAR, only(FREE, (0, 0), (1, 1), (2, 1)), (crossing(1, THIRDS, 2.0),)),
     "cells are measured above only": (REGULAR, only(FREE, (0, 2), (1, 1), (2, 1)), (crossing(2, THIRDS, 2.0),)),
 }
+ORTHOGONAL |= {  # tables that leave out one kind of cells, or the other
+    "one kind": (REGULAR, FREE, (crossing(1, HALF, 2.0),)),
+    "one kind in sum, the other by cells": (
+        REGULAR,
+        FREE,
+        (crossing(2, indices(-1, -1, -1, 0, 0, 0), 1.0), crossing(0, HALF, 2.0)),
+    ),
+    "one kind, exact total": (REGULAR, FREE | {(0, 0): 0.0}, (crossing(2, HALF, 0.5), crossing(1, THIRDS, 2.0))),
+    "one kind, exact groups": (
+        REGULAR,
+        FREE | {(1, 1): 0.0, (0, 0): 0.0},
+        (crossing(2, HALF, 0.5), crossing(1, THIRDS, 2.0)),
+    ),
+    "kinds within groups": (THIRDWISE, FREE, (crossing(1, EVEN, 2.0), crossing(2, EVEN, 1.0))),
+    "one kind of cells, both in sum": (
+        THIRDWISE,
+        only(FREE, (0, 0), (0, 1), (1, 1), (2, 1), (2, 0)),
+        (crossing(1, EVEN, 2.0), crossing(2, EVEN, 0.3), crossing(0, indices(0, -1, 0, -1, 0, -1), 1.5)),
+    ),
+    "the same, exact total": (
+        THIRDWISE,
+        only(FREE, (0, 1), (1, 1), (2, 1)) | {(0, 0): 0.0},
+        (crossing(1, EVEN, 2.0), crossing(2, EVEN, 0.3)),
+    ),
+    "one kind above, sums below": (THIRDWISE, only(FREE, (0, 1), (1, 0), (2, 1)), (crossing(1, EVEN, 2.0),)),
+    "sums above, one kind below": (
+        THIRDWISE,
+        only(FREE, (0, 1), (1, 1)),
+        (crossing(2, EVEN, 2.0), crossing(0, EVEN, 1.0)),
+    ),
+}
 OTHERS: dict[str, tuple[PartitionChain, dict[Pair, float], tuple[CrossingMeasurement, ...]]] = {
     "unlike parts": (UNLIKE, PRODUCT, (crossing(1, THIRDS, 2.0), crossing(2, indices(0, 0, 1, 1, 1, 1), 3.0))),
     "structural zeros": (WITH_ZEROS, PRODUCT | {(0, 0): 0.0}, (crossing(1, THIRDS, 2.0),)),
@@ -159,7 +193,7 @@ def test_standard_errors_of_orthogonal_tables_are_those_of_dense_least_squares(n
     strata = Strata.of(TREE, chain, variances, crossings)
     assert strata is not None
     truly = dense(chain, measured, variances, *numbers)
-    labels = [indices(0, 0, 0, 0, 0, 0), indices(0, 0, 0, 1, 1, 1), indices(0, 1, 2, 3, 4, 5)]
+    labels = [chain.ancestors(k) for k in range(3)]
     tables = [(level, labels[k], queries(TREE, chain, (level, k))) for level in range(3) for k in range(3)]
     tables += [(each.level, each.groups, across(each)) for each in crossings]
     for level, own, matrix in tables:

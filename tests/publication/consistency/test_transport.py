@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from dualmandate.population.arrays import Floats, Integers
 from dualmandate.publication.consistency.transport import (
     NO_LIMITS,
+    NOTHING_ACROSS,
     TransportProblem,
     apportion,
     margin_duals,
@@ -65,7 +66,7 @@ def nearest_whole(found: Problem, most: Integers | None = None) -> Integers | No
     targets, (rho, q), (of_rows, of_columns) = found
     counts, starts = np.empty(targets.shape, dtype=np.int64), np.array([0, len(q)])
     limits = NO_LIMITS if most is None else most
-    met = split_groups(targets, rho[:, None], q, starts, (of_rows[:, None], of_columns), limits, counts)
+    met = split_groups(targets, rho[:, None], q, starts, (of_rows[:, None], of_columns), limits, NOTHING_ACROSS, counts)
     return counts if met else None
 
 

@@ -4,13 +4,12 @@ Let P be the covariance of the estimates x̂ of a nest alone, K what crossing ta
 variances. With all measurements together the best linear unbiased estimates are x̂ + P·Kᵀλ, (K·P·Kᵀ + R)·λ = z − K·x̂:
 one equation a crossing number, however many cells there are. P·Kᵀλ are the estimates of the nest from σ²·Kᵀλ in place
 of measurements of its cells (with variance σ²) and 0 in place of all others; so conjugate gradients need passes over
-the tree alone, and only down to the level that is counted across; where groupings are orthogonal, not even over the
-cells, but over the groups of one crossing table at a time. Whatever λ is linear in z − K·x̂ keeps estimates unbiased:
-how far the gradients went is a matter of precision, 10⁻¹² here, and of nothing else.
+the tree alone, and only down to the level that is counted across. Whatever λ is linear in z − K·x̂ keeps estimates
+unbiased: how far the gradients went is a matter of precision, 10⁻¹² here, and of nothing else.
 
-Where groupings of cells are orthogonal, standard errors are exact, and estimates of tables none of which counts single
-cells have a closed form (`strata`). Elsewhere standard errors are upper bounds: of a table of the nest that of the nest
-alone, of a crossing table that of its own number and the nest's put together.
+Where groupings of cells are orthogonal, estimates have a closed form, and standard errors are exact (`strata`).
+Elsewhere standard errors are upper bounds: of a table of the nest that of the nest alone, of a crossing table that of
+its own number and the nest's put together.
 """
 
 from __future__ import annotations
@@ -81,7 +80,7 @@ class CrossedEstimates:
 
     @property
     def best(self) -> bool:
-        return self.alone.upward.weights.best
+        return self.estimates.upward.weights.best
 
     def bounds(self, number: int) -> Floats:
         """Upper bounds of the standard errors of a crossing table; shape (areas, groups)."""
@@ -110,7 +109,7 @@ def estimate_crossed(
         return CrossedEstimates(alone, alone, (), ())
     levels = {crossing.level for crossing in crossings if not _usable(tree, chain, variances, crossing)}
     unknown = FAINT * max(*variances.values(), *(crossing.variance for crossing in crossings))
-    strata = Strata.of(tree, chain, variances, crossings) if levels else None
+    strata = Strata.of(tree, chain, variances, crossings)
     if strata is not None:
         numbers = [(level, chain.ancestors(k), measured[level, k], each) for (level, k), each in variances.items()]
         numbers += [(each.level, each.groups, values, each.variance) for each, values in crossed]
@@ -123,9 +122,8 @@ def estimate_crossed(
         start = estimate(tree, chain, known, all_variances) if levels else alone
         system = _System(tree, start.upward.weights, all_variances, crossings)
         gaps = [np.asarray(numbers) - crossing.of(start) for crossing, numbers in crossed]
-        fast = None if levels else StratifiedSystem.of(system)
         diagonals = [_diagonal(start, crossing) for crossing in crossings]
-        multipliers = _solved((fast or system).times, gaps, diagonals)
+        multipliers = _solved(system.times, gaps, diagonals)
         found = estimate(tree, chain, system.shifted(known, multipliers), all_variances)
     return CrossedEstimates(found, alone, crossings, tuple(crossing.of(found) for crossing in crossings))
 
@@ -237,54 +235,6 @@ class _System:
         found = pass_down(upward, upward.root)
         pairs = zip(self.crossings, multipliers, strict=True)
         return [crossing.of(found) + crossing.variance * own for crossing, own in pairs]
-
-
-@dataclass(frozen=True, eq=False)
-class StratifiedSystem:
-    """The same system where groupings are orthogonal: a table sees no strata but those of its own groups."""
-
-    tree: Tree
-    strata: Strata  # of the nest alone
-    crossings: tuple[CrossingMeasurement, ...]
-
-    @classmethod
-    def of(cls, system: _System) -> StratifiedSystem | None:
-        """None where groupings are not orthogonal, or a table counts what the nest does not know at all."""
-        strata = None
-        if system.weights.best:
-            strata = Strata.of(system.tree, system.weights.chain, system.variances, system.crossings, alone=True)
-        if strata is None or any(not np.isfinite(each).all() for each in strata.upward):
-            return None
-        return cls(system.tree, strata, system.crossings)
-
-    @cached_property
-    def _shared(self) -> tuple[tuple[Floats, ...], ...]:
-        """[i][j]: how many cells each group of table j shares with each of table i; shape (groups j, groups i)."""
-        groups = [(each.groups[self.strata.possible], each.shape[1]) for each in self.crossings]
-
-        def shared(one: tuple[Integers, int], other: tuple[Integers, int]) -> Floats:
-            found = np.bincount(one[0] * other[1] + other[0], minlength=one[1] * other[1])
-            return found.astype(np.float64).reshape(one[1], other[1])
-
-        return tuple(tuple(shared(other, own) for other in groups) for own in groups)
-
-    @cached_property
-    def _projections(self) -> tuple[tuple[tuple[int, Floats], ...], ...]:
-        """[i]: the strata of table i, and the projection of numbers of its groups on each."""
-        return tuple(self.strata.projections(each.groups, each.shape[1]) for each in self.crossings)
-
-    def times(self, multipliers: Sequence[Floats]) -> list[Floats]:
-        found = []
-        for i, own in enumerate(self.crossings):
-            scores = list[tuple[int, Floats]]()
-            for j, other in enumerate(self.crossings):
-                scores.append((other.level, multipliers[j] @ self._shared[i][j]))
-            product = own.variance * multipliers[i]
-            for stratum, projection in self._projections[i]:
-                inner = [(level, each @ projection) for level, each in scores]
-                product = product + self.strata.covariance(self.tree, stratum, inner, own.level)
-            found.append(product)
-        return found
 
 
 def _solved(times: Times, gaps: Sequence[Floats], scales: Sequence[Floats]) -> list[Floats]:

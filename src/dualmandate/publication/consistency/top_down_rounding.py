@@ -15,9 +15,10 @@ Tables that cross the chain pull where their groups are decided, and hold nothin
 of a node and the parts h of groups g, minimize Σ (x_ch − e_ch)²/s_ch + Σ (Σ_{h∈j} x_ch − m_cj)²/v_c over x ≥ 0 with
 Σ_{h∈g} x_ch = R_cg and Σ_c x_ch = C_h: the second sum is over the groups j that a crossing table with variances v
 counts, m its best estimates. At the optimum x_ch = max(0, e_ch + s_ch·(α_cg + β_h + γ_cj)) with
-γ_cj = (m_cj − Σ_{h∈j} x_ch)/v_c; duals are found block by block in turn, each step solving its equation exactly.
-At γ the second sum is linear, so that e + s·γ are estimates whose nearest table with these margins is x: whole numbers
-near them are found by the same network flow as without crossing tables.
+γ_cj = (m_cj − Σ_{h∈j} x_ch)/v_c; each dual in turn solves its equation exactly. At these duals the second sum is
+linear, so that e + s·(α + β + γ), which is x where it is not below 0, are estimates whose nearest table with these
+margins is x: whole numbers near them are found by the same network flow as without crossing tables. What rounding one
+group leaves of the sums m is made up for in the next ones.
 """
 
 from __future__ import annotations
@@ -33,16 +34,18 @@ from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidRequest, NoConsistentTables
 from dualmandate.population.arrays import Floats, Integers
-from dualmandate.publication.consistency.estimates import TreeEstimates, count_across
+from dualmandate.publication.consistency.estimates import Pair, TreeEstimates, count_across
 from dualmandate.publication.consistency.partitions import PartitionChain, Tree
 from dualmandate.publication.consistency.strata import CrossingMeasurement
 from dualmandate.publication.consistency.transport import (
     NO_LIMITS,
+    NOTHING_ACROSS,
     SECONDS,
     UNLIMITED,
     apportion,
+    carry_in,
+    carry_out,
     integer_program,
-    shift,
     split_groups,
 )
 
@@ -57,9 +60,39 @@ class CountConstraints:
     crossings: tuple[CrossingMeasurement, ...] = ()
     capacities: Capacities | None = None
 
-    def pulling(self, chain: PartitionChain, level: int, step: int) -> list[CrossingMeasurement]:
+    def pulling(self, chain: PartitionChain, level: int, step: int) -> list[PullingTables]:
         """The crossing tables, at a level or below it, whose groups a grouping decides."""
-        return [each for each in self.crossings if each.level >= level and each.in_place and each.step(chain) == step]
+        if (level, step) not in self._pulling:
+            alike = dict[bytes, PullingTables]()
+            for each in self.crossings:
+                if each.level >= level and each.in_place and each.step(chain) == step:
+                    labels = each.labels(chain, step)
+                    pull = alike.setdefault(labels.tobytes(), PullingTables(labels, each.shape[1], []))
+                    pull.precisions.append((each.level, 1.0 / each.variance))
+            self._pulling[level, step] = list(alike.values())
+        return self._pulling[level, step]
+
+    @cached_property
+    def _pulling(self) -> dict[Pair, list[PullingTables]]:
+        return {}
+
+
+class PullingTables(NamedTuple):
+    """Crossing tables with the same groups, at one level or several: they pull as one."""
+
+    labels: Integers  # of each part of the grouping that they count as wholes, −1 for none
+    groups: int
+    precisions: list[tuple[int, float]]  # of a number of each table, and its level
+
+    def variances(self, tree: Tree, level: int, nodes: range) -> Floats:
+        """Of what they say together of each of some nodes: below a node, of their sum, with the sum of variances."""
+        precision, edges, at = np.zeros(len(nodes)), np.arange(nodes.start, nodes.stop + 1), level
+        for own, each in sorted(self.precisions):
+            for starts in tree.starts[at:own]:
+                edges = starts[edges]
+            at = own
+            precision += each / np.diff(edges)
+        return np.asarray(1.0 / precision)
 
 
 NONE = CountConstraints()
@@ -103,12 +136,16 @@ def _root_table(estimates: TreeEstimates, constraints: CountConstraints) -> Inte
             scales = _usable(estimates.upward.variances[0][k])[:, estimates.upward.weights.classes[k]]
             slopes = scales * shares[k]
             margins = counts[None, :], None
-            wanted = _with_pulls(constraints, estimates, (0, range(1), k), targets[k], slopes, margins)[0]
+            wanted, across = _with_pulls(constraints, estimates, (0, range(1), k), targets[k], slopes, margins)
             parts, held = np.zeros(chain.sizes[k], dtype=np.int64), chain.possible[k]
+            left = np.zeros((len(across), int(across.max(initial=-1)) + 1))
             for group in np.flatnonzero(counts):
                 own = slice(*chain.starts[k - 1][group : group + 2])
                 within = own.start + np.flatnonzero(held[own])
-                parts[within] = apportion(wanted[within], shares[k][within], int(counts[group]), most[within])
+                moved = wanted[0, within]
+                carry_in(moved, across, within, left)
+                parts[within] = apportion(moved, shares[k][within], int(counts[group]), most[within])
+                carry_out(wanted[0, within], parts[within], across, within, left)
             counts = parts
         if np.any(counts > most):
             raise NoConsistentTables(
@@ -162,16 +199,16 @@ def _grouping_by_grouping(
         firsts = weights.classes[k][chain.starts[k - 1][:-1]]
         scales = _usable(estimates.upward.variances[level][k][rows])[:, firsts]
         slopes = scales[:, chain.parents[k - 1]] * weights.shares[k]
-        wanted = _with_pulls(constraints, estimates, (level, children, k), targets[k], slopes, (coarse, fixed[k]))
+        margins = coarse, fixed[k]
+        wanted, across = _with_pulls(constraints, estimates, (level, children, k), targets[k], slopes, margins)
+        groups = scales, weights.shares[k], chain.starts[k - 1]
         if room is None:
-            split_groups(wanted, scales, weights.shares[k], chain.starts[k - 1], (coarse, fixed[k]), NO_LIMITS, counts)
+            split_groups(wanted, *groups, margins, NO_LIMITS, across, counts)
             continue
         (above, _), (least, more) = room.groups(k - 1), room.groups(k)
         margins = coarse - above, fixed[k] - least.sum(axis=0)
         wanted = np.where(more > 0, wanted - least, FAR)
-        if margins[0].min() < 0 or not split_groups(
-            wanted, scales, weights.shares[k], chain.starts[k - 1], margins, more, counts
-        ):
+        if margins[0].min() < 0 or not split_groups(wanted, *groups, margins, more, across, counts):
             return None
         counts += least
     return counts
@@ -184,24 +221,17 @@ def _with_pulls(
     targets: Floats,
     slopes: Floats,
     margins: tuple[Integers, Integers | None],
-) -> Floats:
-    """The estimates of a grouping and what tables that cross the chain add to them.
-
-    What such a table says of the nodes below a node, it says of their sum: with the sum of its variances.
-    """
+) -> tuple[Floats, Integers]:
+    """The estimates of a grouping, to where tables that cross the chain pull them, and the groups of these tables."""
     (level, some, step), pulls = nodes, list[SoftConstraint]()
-    for crossing in constraints.pulling(estimates.chain, level, step):
-        labels, wanted = crossing.labels(estimates.chain, step), np.zeros((len(targets), crossing.shape[1]))
-        count_across(targets, np.arange(len(targets)), labels, wanted)
-        edges = np.arange(some.start, some.stop + 1)
-        for starts in estimates.tree.starts[level : crossing.level]:
-            edges = starts[edges]
-        pulls.append(SoftConstraint(labels, wanted, crossing.variance * np.diff(edges)))
+    for pull in constraints.pulling(estimates.chain, level, step):
+        wanted = np.zeros((len(targets), pull.groups))
+        count_across(targets, np.arange(len(targets)), pull.labels, wanted)
+        pulls.append(SoftConstraint(pull.labels, wanted, pull.variances(estimates.tree, level, some)))
     if not pulls:
-        return targets
-    return np.asarray(
-        targets + soft_constrained(targets, slopes, estimates.chain.starts[step - 1], margins, tuple(pulls))[1]
-    )
+        return targets, NOTHING_ACROSS
+    aimed = soft_constrained(targets, slopes, estimates.chain.starts[step - 1], margins, tuple(pulls))[1]
+    return aimed, np.stack([pull.labels for pull in pulls])
 
 
 def _usable(variances: Floats) -> Floats:
@@ -303,9 +333,11 @@ def integer_family(
     return whole
 
 
-MOST_SWEEPS = 300  # At most so many rounds over all duals are made.
-TOLERANCE = 0.02  # Margins, and the equations of γ, may miss so many records.
-_MOST_STEPS = 60  # At most so many Newton steps solve the equations of one γ.
+MOST_SWEEPS = 10_000  # At most so many rounds over all duals are made.
+TOLERANCE = 0.002  # Margins, and the equations of γ, may miss so many records.
+UNKNOWN = 1e3  # Cells are taken for unknown whose variance is so many times that of the tables that pull at them,
+LOOSE = 10  # and held to where each turn ends from so many times on.
+_MOST_STEPS = 60  # At most so many Newton steps solve one equation.
 _NEAR = 1e-12  # They solve it to this, relative.
 
 
@@ -318,31 +350,25 @@ class SoftConstraint:
     variances: Floats = field(repr=False)  # of each child's; shape (children,)
 
 
-class _SoftTable(NamedTuple):
-    """Children × parts to be found, in groups; tuples, because compiled code takes these."""
+class _Equations(NamedTuple):
+    """Σ x + v·t = m over some cells each, t the dual of the equation; a tuple, because compiled code takes these."""
 
-    targets: Floats  # e
-    slopes: Floats  # s
-    starts: Integers  # of each group's parts
-    row_sums: Integers  # R of children and groups: nothing is placed where it is 0
-    column_sums: Integers  # C of parts, or empty: the root has no parent
+    starts: Integers  # of each equation's cells
+    cells: Integers
+    totals: Floats  # m
+    variances: Floats  # v: 0 where a margin is to be met
 
+    @classmethod
+    def of(cls, keys: Integers, totals: Floats, variances: Floats, cells: Integers) -> _Equations:
+        """One for each different key of the cells; `totals` and `variances` are by key."""
+        order = np.argsort(keys, kind="stable")
+        used, firsts = np.unique(keys[order], return_index=True)
+        return cls(np.append(firsts, keys.size).astype(np.int64), cells[order], totals[used], variances[used])
 
-class _Soft(NamedTuple):
-    """All soft constraints, side by side."""
-
-    labels: Integers  # shape (constraints, parts)
-    wanted: Floats  # m; shape (constraints, children, groups)
-    variances: Floats  # v; shape (constraints, children)
-
-
-class _Duals(NamedTuple):
-    """What is changed until all equations are met."""
-
-    alpha: Floats  # of children and groups
-    beta: Floats  # of parts
-    gammas: Floats  # of constraints, children and their groups
-    pull: Floats  # Σ γ of each cell
+    def and_then(self, other: _Equations) -> _Equations:
+        starts = np.concatenate([self.starts, self.starts[-1] + other.starts[1:]])
+        pairs = zip(self[1:], other[1:], strict=True)
+        return _Equations(starts, *(np.concatenate(pair) for pair in pairs))
 
 
 def soft_constrained(
@@ -355,133 +381,99 @@ def soft_constrained(
     tolerance: float = TOLERANCE,
     most_sweeps: int = MOST_SWEEPS,
 ) -> tuple[Floats, Floats]:
-    """The nearest table in real numbers, and s·γ: what crossing tables add to the estimates; (children, parts) each.
+    """The nearest table x in real numbers, and one whose cells below 0 say how far they are from being used.
 
+    The second one is x elsewhere, so that x is its nearest table with these margins. Both of shape (children, parts).
     `slopes` are s, 0 where nothing can be, `starts` where the parts of each group start, `margins` R of children and
-    groups and C of the parts; None leaves those free (the root has no parent). Where a margin is 0, nothing is placed
-    and nothing added.
+    groups and C of the parts; None leaves those free (the root has no parent). Where a margin is 0, nothing is placed.
+    Of the cells only those are looked for that margins leave free: most families are small.
+
+    Where nobody measured cells, they are even parts of their groups that move in proportion to these: who is pulled to
+    is found among many before few.
     """
-    held = slopes.any(axis=0) if margins[1] is None else margins[1] > 0
-    parts = np.flatnonzero(held)
-    kept = np.append(0, np.cumsum(held))[starts].astype(np.int64)  # where each group starts among those with some
-    columns = np.empty(0, dtype=np.int64) if margins[1] is None else margins[1][parts]
-    table = _SoftTable(targets[:, parts], slopes[:, parts], kept, margins[0], columns)
-    wanted = np.zeros((len(constraints), len(targets), max(each.wanted.shape[1] for each in constraints)))
-    for place, each in zip(wanted, constraints, strict=True):
-        place[:, : each.wanted.shape[1]] = each.wanted
-    labels = np.stack([each.labels[parts] for each in constraints])
-    soft = _Soft(labels, wanted, np.stack([each.variances for each in constraints]))
-    shape = table.targets.shape
-    duals = _Duals(np.zeros(margins[0].shape), np.zeros(parts.size), np.zeros(wanted.shape), np.zeros(shape))
-    small = np.zeros(shape)
-    _solve(table, soft, duals, tolerance, most_sweeps, small)
-    found, added = np.zeros(targets.shape), np.zeros(targets.shape)
-    found[:, parts] = small
-    for own, gamma in zip(labels, list(duals.gammas), strict=True):
-        added[:, parts] += slopes[:, parts] * np.where(own >= 0, np.take(gamma, own, axis=1), 0.0)
-    return found, added
+    (rows, columns), groups = margins, np.repeat(np.arange(starts.size - 1), np.diff(starts))
+    held = slopes.any(axis=0) if columns is None else columns > 0
+    # A group with one part, or one child, that has any is decided: its cells are the margins themselves.
+    one_part = np.bincount(groups[held], minlength=rows.shape[1]) == 1
+    one_child = np.zeros_like(one_part) if columns is None else (rows > 0).sum(axis=0) == 1
+    some = (rows > 0)[:, groups] & held
+    decided, found = some & (one_part | one_child)[groups], np.zeros(targets.shape)
+    found[decided] = rows[:, groups][decided]
+    if columns is not None:
+        alone = decided & ~one_part[groups]
+        found[alone] = np.broadcast_to(columns, alone.shape)[alone]
+    aimed = np.where(decided, found, targets)
+    children, parts = np.nonzero(some & ~decided)
+    if not children.size:
+        return found, aimed
+    cells, exact = np.arange(children.size), np.zeros(max(rows.size, groups.size))
+    keys = children * rows.shape[1] + groups[parts]
+    equations = _Equations.of(keys, rows.reshape(-1).astype(np.float64), exact, cells)
+    if columns is not None:
+        equations = equations.and_then(_Equations.of(parts, columns.astype(np.float64), exact, cells))
+    for each in constraints:
+        counted = np.zeros(each.wanted.shape)
+        count_across(found, np.arange(len(found)), each.labels, counted)
+        own, width = cells[each.labels[parts] >= 0], each.wanted.shape[1]
+        keys, variances = children[own] * width + each.labels[parts[own]], np.repeat(each.variances, width)
+        equations = equations.and_then(_Equations.of(keys, (each.wanted - counted).reshape(-1), variances, own))
+    values, given = np.empty(cells.size), (targets[children, parts], slopes[children, parts])
+    kappa, looseness = np.full(cells.size, np.inf), 0.0
+    if (soft := equations.variances[equations.variances > 0]).size:
+        looseness = float(given[1].min() / soft.mean())
+    if looseness > LOOSE:
+        kappa[:] = soft.mean()
+    if looseness > UNKNOWN:
+        own, sizes = groups[parts], rows[children, groups[parts]].astype(np.float64)
+        given = sizes / np.bincount(groups[held], minlength=rows.shape[1])[own], given[1]
+        kappa *= sizes / sizes.mean()
+    _solve((*given, kappa), equations, tolerance, most_sweeps, values)
+    found[children, parts], aimed[children, parts] = np.maximum(values, 0.0), values
+    return found, aimed
 
 
 @numba.njit(cache=True, nogil=True)
-def _solve(table: Any, soft: Any, duals: Any, tolerance: Any, most_sweeps: Any, found: Any) -> None:
-    """Rows, columns and soft constraints in turn, until all are met; then the table itself."""
+def _solve(given: Any, equations: Any, tolerance: Any, most_sweeps: Any, values: Any) -> None:
+    """Each equation in turn, by its dual, until all are met; `values` are x, below 0 where cells are empty.
+
+    What an equation asks for is convex and increasing in its dual, in pieces, so that Newton's steps end there. Where s
+    is far above v, as where nobody measured cells, such turns creep; each is held to where the one before ended, with a
+    slope κ like v (the proximal point method [Roc76]): (x − e)²/s + (x − x′)²/κ is a square about
+    (κ·e + s·x′)/(κ + s) with slope s·κ/(κ + s). At the end x = x′, and the duals are those without it. `given` are e, s
+    and κ.
+    """
+    (targets, slopes, kappa), (starts, cells, totals, variances) = given, equations
+    duals, sums, centers, rates = np.zeros(totals.size), np.zeros(cells.max() + 1), targets.copy(), slopes.copy()
+    for h in range(slopes.size):
+        rates[h] = slopes[h] / (1.0 + slopes[h] / kappa[h])
     for _ in range(most_sweeps):
-        missed = _meet_rows(table, duals)
-        _meet_columns(table, duals)
-        missed = max(missed, _meet_softly(table, soft, duals))
+        missed = 0.0
+        for i in range(totals.size):
+            own, moved = cells[starts[i] : starts[i + 1]], 0.0
+            near = max(_NEAR * abs(totals[i]), tolerance / 1000)
+            for step in range(_MOST_STEPS):
+                total, rate = variances[i] * (duals[i] + moved), variances[i]
+                for h in own:
+                    x = centers[h] + rates[h] * (sums[h] + moved)
+                    if x > 0:
+                        total += x
+                        rate += rates[h]
+                gap = totals[i] - total
+                if step == 0:
+                    missed = max(missed, abs(gap))
+                if abs(gap) <= near:
+                    break
+                if rate > 0:
+                    moved += gap / rate
+                else:  # all are below 0: to where the first of them would do
+                    moved = (totals[i] - centers[own[0]]) / rates[own[0]] - sums[own[0]]
+            duals[i] += moved
+            for h in own:
+                sums[h] += moved
+        for h in range(values.size):
+            values[h] = centers[h] + rates[h] * sums[h]
+            if kappa[h] < np.inf:
+                share = slopes[h] / (kappa[h] + slopes[h])
+                centers[h] = targets[h] + share * (max(0.0, values[h]) - targets[h])
         if missed <= tolerance:
             break
-    for c in range(table.targets.shape[0]):
-        for g in range(table.starts.size - 1):
-            for h in range(table.starts[g], table.starts[g + 1] if table.row_sums[c, g] > 0 else table.starts[g]):
-                dual = duals.alpha[c, g] + duals.beta[h] + duals.pull[c, h]
-                found[c, h] = max(0.0, table.targets[c, h] + table.slopes[c, h] * dual)
-
-
-@numba.njit(cache=True, nogil=True)
-def _meet_rows(table: Any, duals: Any) -> Any:
-    """α of each child and group, exactly; how far sums were off before."""
-    missed = 0.0
-    for c in range(table.targets.shape[0]):
-        for g in range(table.starts.size - 1):
-            first, last = table.starts[g], table.starts[g + 1]
-            total = table.row_sums[c, g]
-            if total == 0 or first == last:
-                continue
-            slopes = table.slopes[c, first:last]
-            row = table.targets[c, first:last] + slopes * (duals.beta[first:last] + duals.pull[c, first:last])
-            sum_ = np.maximum(row + slopes * duals.alpha[c, g], 0.0).sum()
-            missed = max(missed, abs(sum_ - total))
-            duals.alpha[c, g] = shift(row, slopes, total, duals.alpha[c, g])
-    return missed
-
-
-@numba.njit(cache=True, nogil=True)
-def _meet_columns(table: Any, duals: Any) -> None:
-    """β of each part, exactly, where the parent says what children add up to."""
-    if not table.column_sums.size:
-        return
-    children = table.targets.shape[0]
-    column, rates = np.empty(children), np.empty(children)
-    for g in range(table.starts.size - 1):
-        for h in range(table.starts[g], table.starts[g + 1]):
-            some = 0
-            for c in range(children):
-                if table.row_sums[c, g] > 0:
-                    rates[some] = table.slopes[c, h]
-                    dual = duals.alpha[c, g] + duals.pull[c, h]
-                    column[some] = table.targets[c, h] + table.slopes[c, h] * dual
-                    some += 1
-            duals.beta[h] = shift(column[:some], rates[:some], table.column_sums[h], duals.beta[h])
-
-
-@numba.njit(cache=True, nogil=True)
-def _meet_softly(table: Any, soft: Any, duals: Any) -> Any:
-    """γ of each child and constraint; how far their equations were off before."""
-    missed = 0.0
-    children, parts = table.targets.shape
-    for c in range(children):
-        base = np.full(parts, -np.inf)
-        for g in range(table.starts.size - 1):
-            for h in range(table.starts[g], table.starts[g + 1] if table.row_sums[c, g] > 0 else table.starts[g]):
-                base[h] = table.targets[c, h] + table.slopes[c, h] * (duals.alpha[c, g] + duals.beta[h])
-        for t in range(soft.labels.shape[0]):
-            said = (soft.wanted[t, c], soft.variances[t, c])
-            off = _meet_constraint(base, table.slopes[c], soft.labels[t], said, duals.gammas[t, c], duals.pull[c])
-            missed = max(missed, off)
-    return missed
-
-
-@numba.njit(cache=True, nogil=True)
-def _meet_constraint(base: Any, slopes: Any, labels: Any, said: Any, gamma: Any, pull: Any) -> Any:
-    """γ of one child and table: Σ max(0, v + s·γ) + variance·γ = m for each group; how far γ was off before.
-
-    The left side is convex, increasing and in pieces, so that Newton's steps end there.
-    """
-    wanted, variance = said
-    before = gamma.copy()
-    sums, rates = np.empty(gamma.size), np.empty(gamma.size)
-    off = 0.0
-    for step in range(_MOST_STEPS):
-        sums[:] = variance * gamma
-        rates[:] = variance
-        for h in range(labels.size):
-            j = labels[h]
-            if j >= 0 and base[h] > -np.inf:
-                x = base[h] + slopes[h] * (pull[h] - before[j] + gamma[j])
-                if x > 0:
-                    sums[j] += x
-                    rates[j] += slopes[h]
-        far = 0.0
-        for j in range(gamma.size):
-            gap = wanted[j] - sums[j]
-            if step == 0:
-                off = max(off, abs(gap))
-            far = max(far, abs(gap) - _NEAR * (1.0 + abs(wanted[j])))
-            gamma[j] += gap / rates[j]
-        if far <= 0:
-            break
-    for h in range(labels.size):
-        if labels[h] >= 0:
-            pull[h] += gamma[labels[h]] - before[labels[h]]
-    return off

@@ -36,6 +36,7 @@ TOLERANCE = 0.05  # Margins may miss so many records before units are moved, lik
 _MOST_STEPS = 200  # At most so many Newton steps solve one margin.
 _NEAR = 1e-12  # A margin is solved to this, relative.
 NO_LIMITS: Integers = np.empty((0, 0), dtype=np.int64)
+NOTHING_ACROSS: Integers = np.empty((0, 0), dtype=np.int64)
 UNLIMITED = 2**36  # No count reaches this bound, and sums of many such stay below 2⁶³.
 
 
@@ -230,14 +231,18 @@ def _reach_neighbors(
 
 
 @numba.njit(cache=True, nogil=True)
-def split_groups(targets: Any, scales: Any, shares: Any, starts: Any, margins: Any, most: Any, counts: Any) -> Any:
+def split_groups(
+    targets: Any, scales: Any, shares: Any, starts: Any, margins: Any, most: Any, across: Any, counts: Any
+) -> Any:
     """Split each child's count of each group over the group's parts, so that children add up to the parent's parts.
 
     `margins` are the children's counts of the groups and the parent's of the parts; `scales` of children and groups;
     `most` of children and parts, or empty. Only children with some and parts with some enter. False where `most`
-    allows no such table.
+    allows no such table. `across` are, of tables that cross the groups, the row of each part, or `NOTHING_ACROSS`:
+    what rounding one group leaves of their sums is made up for in the next ones.
     """
     coarse, fine = margins
+    left = np.zeros((across.shape[0], targets.shape[0], across.max() + 1 if across.size else 0))
     counts[:] = 0
     for group in range(starts.size - 1):
         parts = starts[group] + np.flatnonzero(fine[starts[group] : starts[group + 1]])
@@ -250,8 +255,9 @@ def split_groups(targets: Any, scales: Any, shares: Any, starts: Any, margins: A
             small, found = np.empty((children.size, parts.size)), np.empty((children.size, parts.size), dtype=np.int64)
             limits = np.empty((children.size, parts.size) if most.size else (0, 0), dtype=np.int64)
             for i in range(children.size):
+                small[i] = targets[children[i]][parts]
+                carry_in(small[i], across, parts, left[:, children[i]])
                 for j in range(parts.size):
-                    small[i, j] = targets[children[i], parts[j]]
                     if most.size:
                         limits[i, j] = most[children[i], parts[j]]
             rho, of_children = scales[:, group][children], coarse[:, group][children]
@@ -261,7 +267,31 @@ def split_groups(targets: Any, scales: Any, shares: Any, starts: Any, margins: A
             for i in range(children.size):
                 for j in range(parts.size):
                     counts[children[i], parts[j]] = found[i, j]
+                carry_out(targets[children[i]][parts], found[i], across, parts, left[:, children[i]])
     return True
+
+
+@numba.njit(cache=True, nogil=True)
+def carry_in(targets: Any, across: Any, parts: Any, left: Any) -> None:
+    """Add to the parts of a group what rounding has so far left of the sums that they go into, in even parts."""
+    used = targets > 0
+    for t in range(across.shape[0]):
+        many = np.zeros(left.shape[1])
+        for j in range(parts.size):
+            if used[j] and across[t, parts[j]] >= 0:
+                many[across[t, parts[j]]] += 1
+        for j in range(parts.size):
+            if used[j] and across[t, parts[j]] >= 0:
+                targets[j] += left[t, across[t, parts[j]]] / many[across[t, parts[j]]]
+
+
+@numba.njit(cache=True, nogil=True)
+def carry_out(targets: Any, counts: Any, across: Any, parts: Any, left: Any) -> None:
+    """What rounding the parts of a group leaves of these sums."""
+    for t in range(across.shape[0]):
+        for j in range(parts.size):
+            if across[t, parts[j]] >= 0:
+                left[t, across[t, parts[j]]] += max(targets[j], 0.0) - counts[j]
 
 
 SECONDS = 60.0  # The solver gives up after so long.
