@@ -169,6 +169,10 @@ class CannotWrite(Refusal):
         )
 
 
+class InvalidQuery(Refusal):
+    """A question that is not one that can be asked, or that names what is not declared."""
+
+
 class InvalidRule(Refusal):
     """A rule for values outside the domain that an attribute or a neighbor relation cannot live with."""
 

@@ -18,14 +18,26 @@ if TYPE_CHECKING:
 def test_help_names_every_command(command: Command, words: list[str]) -> None:
     outcome = command(*words)
     assert outcome.status == 0
-    for name in ("demo", "init", "plan", "approve", "publish", "ledger", "replicate", "benchmark", "doctor", "schema"):
+    for name in (
+        "demo",
+        "init",
+        "plan",
+        "approve",
+        "publish",
+        "ask",
+        "ledger",
+        "replicate",
+        "benchmark",
+        "doctor",
+        "schema",
+    ):
         assert f"  {name} " in outcome.out
     assert "..." not in outcome.out.replace("[ARGS]...", "")  # no summary is cut short
     assert "\x1b" not in outcome.out
 
 
 @pytest.mark.parametrize(
-    "name", ["demo", "init", "plan", "approve", "publish", "check", "replicate", "benchmark", "doctor", "schema"]
+    "name", ["demo", "init", "plan", "approve", "publish", "check", "ask", "replicate", "benchmark", "doctor", "schema"]
 )
 def test_every_command_has_help_and_json(command: Command, name: str) -> None:
     outcome = command(name, "--help")

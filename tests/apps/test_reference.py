@@ -18,6 +18,7 @@ def test_every_command_has_a_heading_and_every_parameter_words() -> None:
     commands = vars(get_command(app))["commands"]
     assert set(commands) == {
         "approve",
+        "ask",
         "audit",
         "benchmark",
         "demo",

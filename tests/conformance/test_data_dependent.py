@@ -11,6 +11,7 @@ import pytest
 
 from dualmandate.errors import Refusal
 from dualmandate.mechanism import (
+    AdaptiveMarginals,
     Answers,
     DataDependentMechanism,
     MultiplicativeWeights,
@@ -60,6 +61,7 @@ def of_marginals(
 
 
 CASES = [
+    *of_marginals("adaptive marginals", AdaptiveMarginals),
     *of_marginals("multiplicative weights", lambda measure: MultiplicativeWeights(privacy_measure=measure)),
     *of_marginals(
         "multiplicative weights by queries",

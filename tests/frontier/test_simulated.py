@@ -353,6 +353,19 @@ def test_a_threshold_hurts_places_that_stand_on_it_with_continuous_noise_only() 
     assert whole < 0.01 * real
 
 
+def test_numbers_that_are_hardly_ever_wrong_say_how_far_their_sum_is_known_and_no_more() -> None:
+    """At 6 one number in two hundred is wrong: the worst of sixty is so once, and nothing is left without its group."""
+    production = geometric().production(WORKLOAD_DECISION)
+    histogram, plan = Histogram(WORKLOAD_DECISION.domain, COUNTS), Simulation((2.0, 6.0), 30, seed=6)
+    chain = noisy_answers(production)
+    frontier = decision_frontier(FormulaGrant(RATES), chain, WORKLOAD_DECISION, histogram=histogram, simulation=plan)
+    found = simulation_error(frontier, lambda each: each.expected_squared_error(6.0))
+    exact = float(np.sum(RATES**2)) * frontier_of(geometric(), identity(1)).expected_squared_error(6.0)
+    assert found.lower < exact < found.upper
+    with pytest.raises(InvalidLoss, match=r"the largest variance error of .* was not seen often enough"):
+        simulation_error(frontier, lambda each: each.table_errors(6.0, "largest variance")["grants"])
+
+
 def test_a_fixed_appropriation_moves_money_but_loses_none() -> None:
     grant = FormulaGrant(RATES, threshold=5, appropriation=3e6)
     noisy = COUNTS + np.random.default_rng(0).laplace(size=PLACES)

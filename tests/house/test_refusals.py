@@ -21,6 +21,7 @@ CODES = [
     "invalid mechanism",
     "invalid preferences",
     "invalid program",
+    "invalid query",
     "invalid release",
     "invalid request",
     "invalid rule",

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Sequence
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import dualmandate
@@ -19,6 +21,10 @@ from dualmandate.planning.plan import Plan
 from dualmandate.planning.release_spec import check_saved, release_spec_of_plan
 from dualmandate.population import PrivacyLoss, machine
 from dualmandate.publication import costs
+from dualmandate.publication.measuring import published
+from dualmandate.workload import Table
+
+FOOTER = 1600  # bytes of a Parquet file that are not numbers
 
 PROGRAM = """\
 [program]
@@ -190,3 +196,42 @@ def test_synthetic_records_take_room(tmp_path: Path) -> None:
     assert plain is not None
     assert asked is not None
     assert 2_000 * 3 < asked.disk - plain.disk < 2_000 * 3 * 40
+
+
+@pytest.mark.parametrize(("worth", "least"), [("2e3", 8000), ("1e-9", 0)])
+def test_noise_that_is_nearly_always_0_takes_no_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, worth: str, least: int
+) -> None:
+    """27,000 cells, most of them empty: what noisy counts take on the disk follows from how broad noise is."""
+    monkeypatch.setattr("dualmandate.publication.post_processing.MOST_SIMULATED", 0)
+    monkeypatch.setattr("dualmandate.publication.post_processing.MOST_FITTED", 0)
+    path = written(tmp_path, sizes=(30, 30, 30), tables=((0,), (1,)), mechanism='strategy = "identity"')
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace("value = 2, unit", f"value = {worth}, unit"), encoding="utf-8")
+    plan = load(path).plan()
+    order, source, ledger = release_spec_of_plan(plan), plan.program.source, ledger_of(tmp_path, plan)
+    assert source is not None
+    [group] = order.groups
+    said = group.rows.size * costs._row_on_disk(group, 9)
+    release = dualmandate.publish(plan, source, ledger, out=tmp_path / "out", by="Eve", unchecked=True)
+    [file] = (release.folder / "measurements").iterdir()
+    assert file.stat().st_size - FOOTER < 2 * said
+    assert least < said < 2 * file.stat().st_size
+
+
+def test_labels_are_worked_out_once_however_often_a_table_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A release makes its tables again in every simulation; labels of a grid of numbers took half of publishing."""
+    order = release_spec_of_plan(load(written(tmp_path)).plan())
+    table, asked, labels = order.tables[0], list[int](), Table.axis_labels
+
+    def counted(self: Table, axis: int, levels: Sequence[str]) -> tuple[str, ...]:
+        asked.append(axis)
+        return labels(self, axis, levels)
+
+    monkeypatch.setattr(Table, "axis_labels", counted)
+    numbers = np.zeros(table.query_count)
+    made = [published(order, table, numbers, numbers) for _ in range(3)]
+    assert asked == [0, 1]
+    assert {each.labels for each in made} == {(("0", "1", "2"), ("0", "1"))}

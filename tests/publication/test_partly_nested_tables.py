@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -22,8 +24,9 @@ from dualmandate.errors import NoConsistentTables
 from dualmandate.population import Attribute, Domain, Grouping, Hierarchy, Protection, StructuralZero
 from dualmandate.publication import nested_tables, post_processing
 from dualmandate.publication.nested_tables import NestWeights, nest_together
-from dualmandate.publication.post_processing import consistent_nest, post_process
+from dualmandate.publication.post_processing import PostProcessed, consistent_nest, post_process
 from dualmandate.publication.release_spec import ReleaseSpec
+from dualmandate.publication.table_intervals import TableIntervals
 from dualmandate.publication.writing import NoisyRows, PublishedTable
 from dualmandate.workload import Tabulation
 
@@ -339,3 +342,22 @@ def test_random_programs_hold_everything_exactly(data: st.DataObject) -> None:
     assert detail.values is not None
     assert not detail.values.reshape(over.shape)[~possible].any()
     assert all(np.isfinite(table.standard_errors).all() for table in tables)
+
+
+@pytest.mark.parametrize(("most", "laws"), [(1, 1), (2**28, 3)])
+def test_laws_of_a_large_nest_are_few(monkeypatch: pytest.MonkeyPatch, most: int, laws: int) -> None:
+    """Each takes estimates of the whole nest: 24 of them for each table of half a billion cells took half an hour."""
+    order = release_spec_of((*CHAIN, JOBS), Protection())
+    counts = np.random.default_rng(1).poisson(6.0, order.domain.shape).astype(np.int64)
+    table = settled(order, counts, np.random.default_rng(3))[-1]
+    asked, weights = list[str](), NestWeights._by_estimates
+
+    def counted(self: NestWeights, name: str, numbers: Sequence[int]) -> NDArray[np.float64]:
+        asked.append(name)
+        return weights(self, name, numbers)
+
+    monkeypatch.setattr(NestWeights, "_by_estimates", counted)
+    monkeypatch.setattr("dualmandate.publication.number_errors.MOST_PASSED", most)
+    found, _ = TableIntervals(order, PostProcessed((), "", together=True)).of(table)
+    assert len(asked) == laws
+    assert np.all(found.intervals["upper_95"] - table.estimates > table.standard_errors)

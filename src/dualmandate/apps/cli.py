@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dualmandate.apps.options import (
+    AskFlags,
     AuditFlags,
     By,
     CountedLedger,
@@ -289,6 +290,19 @@ def publish(
     who = spender_of(by or ())
     spent = who.by, resume, again, who.group, who.purpose, other_ledger, sign, unchecked
     carry_out(PublishOptions(plan, out, ledger, *spent), Output(json))
+
+
+@app.command()
+@with_groups
+def ask(typed: AskFlags, *, json: Json = False) -> None:
+    """One number, or one a group, within a budget.
+
+    A question is a SELECT of COUNT(*), SUM, AVG, MEDIAN or QUANTILE from the declared records, with WHERE and GROUP BY.
+    Its loss is booked before records are opened. The same question again gets the same answer, free.
+    """
+    from dualmandate.apps.ask import carry_out
+
+    carry_out(typed, Output(json))
 
 
 @app.command()

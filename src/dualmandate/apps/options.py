@@ -177,6 +177,56 @@ class AuditFlags:
     ledger: LedgerPlace = None
 
 
+@dataclass(frozen=True)
+class AskFlags:
+    """What is typed after `ask`: the program, the question, what it may cost or how right it must be, and who asks."""
+
+    program: Annotated[Path, argument("PROGRAM.toml", "A program file, or a folder with one in it; or its plan.json.")]
+    question: Annotated[
+        str,
+        argument(
+            "QUESTION",
+            '"SELECT COUNT(*) FROM records WHERE …", or the same as JSON: what is asked of the declared records.',
+        ),
+    ]
+    spend: Annotated[str | None, flag("--spend", "LOSS", "Spend exactly this: 0.1, or rho=0.01.")] = None
+    within: Annotated[
+        str | None,
+        flag("--within", "HALF", "Spend what it takes for this half-width: 500 in its own unit, or 2% of --of."),
+    ] = None
+    of: Annotated[
+        str | None,
+        flag("--of", "SIZE", "The public size that a percentage is of; for counts the program's population."),
+    ] = None
+    probability: Annotated[str, flag("--probability", "P", "With which each interval holds.", show_default=True)] = (
+        "0.95"
+    )
+    records: Annotated[
+        str | None,
+        flag("--records", "N", "For a mean: a public number of records to expect in it, or in each of its groups."),
+    ] = None
+    together: Annotated[
+        bool, typer.Option("--together", help="With --within: of all numbers of the answer at once.")
+    ] = False
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only say what it costs and gives: spends nothing, opens nothing.")
+    ] = False
+    answers: Annotated[
+        Path | None, flag("--answers", "DIR", "Where answers are kept; else `answers` beside the program.")
+    ] = None
+    snapshot: Annotated[
+        str | None,
+        flag("--snapshot", "NAME", "The state that the records are in; else what their source is called."),
+    ] = None
+    approved_by: Annotated[
+        str | None, flag("--approved-by", "NAME", "Who approved the question; else whoever asks it.")
+    ] = None
+    other_ledger: OtherLedger = None
+    sign: SigningKey = None
+    by: Publisher = None
+    ledger: LedgerPlace = None
+
+
 def with_groups(command: Callable[..., None]) -> Callable[..., None]:
     """A command whose dataclass parameters are filled from options of their own: one a field, annotated as such."""
     taken = inspect.signature(command, eval_str=True).parameters

@@ -11,7 +11,7 @@ from dualmandate.errors import UnknownName
 INPUTS = "generated"
 NAMES = (
     *("sensitivity", "plan", "strategies", "accelerator", "noise", "tabulate", "redistricting", "preferences"),
-    *("audit", "mixed", "scale", "cluster", "partitions"),
+    *("audit", "mixed", "scale", "cluster", "partitions", "synthesis"),
 )
 
 __all__ = ["INPUTS", "NAMES", "BenchmarkRow", "run"]
@@ -39,9 +39,10 @@ def run(name: str | None = None, *, progress: Callable[[str], None] = lambda _: 
         scale,
         sensitivity,
         strategies,
+        synthesis,
         tabulation,
     )
 
     modules = (sensitivity, planning, strategies, accelerator, noise, tabulation, redistricting, preferences, auditing)
-    listed = dict(zip(NAMES, (*modules, mixed, scale, cluster, partitions), strict=True))
+    listed = dict(zip(NAMES, (*modules, mixed, scale, cluster, partitions, synthesis), strict=True))
     return [row for each in (NAMES if name is None else (name,)) for row in listed[each].rows(progress)]

@@ -1,9 +1,10 @@
 """How planning, publishing and opening grow: with tables, areas, attributes, long axes and records, one at a time.
 
 Each point runs in a process of its own, with one thread, at most so many processor seconds and so much memory; where it
-is refused, the words of the refusal stand in its row. What was measured is kept beside (`build/scale.json`), so that a
-run that was ended goes on where it stopped. How an axis grows is the slope of the seconds over its two largest points
-that were measured, in logarithms.
+is refused, the words of the refusal stand in its row. After the points of an axis that are published comes one that is
+only planned, far beyond, to see what refuses it. What was measured is kept beside (`build/scale.json`), so that a run
+that was ended goes on where it stopped. How an axis grows is the slope of the seconds over its two largest points that
+were measured, in logarithms: by its own values, and by the numbers that are published, where these grow.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from importlib.metadata import version
-from itertools import combinations, islice
+from itertools import combinations, cycle, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -31,7 +32,7 @@ from dualmandate.benchmarks.harness import ONE_THREAD, BenchmarkRow, peak_megaby
 KEPT = Path("build/scale.json")
 MOST_SECONDS = 900  # of a processor, for one point
 MOST_MEMORY = 8 * 10**9  # bytes, of addresses
-LARGEST_GROWTH = 1.2  # n log n, where the output grows with n
+LARGEST_GROWTH = 1.2  # n log n, n the numbers that are published, or the records where these do not grow
 STAGES = ("plan", "publish", "load")
 SEED = 17
 TABLE = """
@@ -57,11 +58,11 @@ source = "persons.parquet"
 {attributes}
 {hierarchy}{tables}
 [mechanism]
-noise = "gaussian"
+noise = "{noise}"
 {mechanism}
 [preferences]
 information_utility = "linear"
-mean_disclosure_cost = {{ value = 10, unit = "USD per person per rho", source = "assumed" }}
+mean_disclosure_cost = {{ value = 10, unit = "USD per person per {loss}", source = "assumed" }}
 """
 
 
@@ -76,6 +77,8 @@ class Point:
     records: int
     areas: bool = False  # whether the first attribute is a geography, with a code list
     mechanism: str = ""
+    noise: str = "gaussian"
+    is_beyond: bool = False  # only planned
 
     @property
     def name(self) -> str:
@@ -89,7 +92,8 @@ class Point:
             attributes[0] = 'a0 = { codes = "areas.csv" }'
             hierarchy = '\n[population.hierarchies.wide]\nattribute = "a0"\nprefixes = { state = 2, county = 4 }\n'
         tables = "".join(TABLE.format(name=f"table {n}", asked=asked) for n, asked in enumerate(self.asked))
-        stated = {"hierarchy": hierarchy, "tables": tables, "mechanism": self.mechanism}
+        stated = {"hierarchy": hierarchy, "tables": tables, "mechanism": self.mechanism, "noise": self.noise}
+        stated["loss"] = "rho" if self.noise == "gaussian" else "epsilon"
         return PROGRAM.format(records=self.records, attributes="\n".join(attributes), **stated)
 
     def write(self, folder: Path) -> None:
@@ -101,9 +105,9 @@ class Point:
         codes = np.array([f"{n * 10**6 // self.sizes[0]:06d}" for n in range(self.sizes[0])]) if self.areas else None
         if codes is not None:
             (folder / "areas.csv").write_text("\n".join(["area", *codes]) + "\n", encoding="utf-8")
-        draws, writer = np.random.default_rng(SEED), None
-        for start in range(0, self.records, 10**6):
-            count, columns = min(10**6, self.records - start), {}
+        draws, writer, records = np.random.default_rng(SEED), None, 1 if self.is_beyond else self.records
+        for start in range(0, records, 10**6):
+            count, columns = min(10**6, records - start), {}
             for n, size in enumerate(self.sizes):
                 drawn = draws.integers(0, size, count, dtype=np.int32)
                 columns[f"a{n}"] = pa.array(codes[drawn]) if codes is not None and n == 0 else pa.array(drawn)
@@ -121,18 +125,23 @@ def _by(*places: int | str) -> str:
 def points() -> Iterator[Point]:
     """Every point of every axis, the small ones first."""
     sets = [*combinations(range(12), 2), *combinations(range(12), 3)]
-    for tables in (5, 20, 80, 200):
-        yield Point("tables", tables, (10,) * 12, tuple(_by(*each) for each in islice(sets, tables)), 10**5)
+    for tables in (5, 20, 80, 200, 10_000):
+        asked = tuple(_by(*each) for each in islice(cycle(sets), tables))
+        yield Point("tables", tables, (10,) * 12, asked, 10**5, is_beyond=tables > 200)
     nested = (_by("state"), _by("county", 1), _by(0, 1, 2))
     for areas in (10**2, 10**3, 10**4, 10**5, 10**6):
         yield Point("areas", areas, (areas, 2, 9), nested, 10**5, areas=True, mechanism='strategy = "workload"\n')
-    for attributes in (4, 10, 20, 40, 100):
-        yield Point("attributes", attributes, (10,) * attributes, ("every = 2",), 10**5)
-    for levels in (2**8, 2**10, 2**12, 2**14, 2**16):
-        yield Point("prefix levels", levels, (levels,), ('by = [{ attribute = "a0", sums = "prefix" }]',), 10**5)
-    some = (_by(0, 1), _by(1, 2), _by(2, 3), _by(3, 4), _by(0, 4))
+    for attributes in (4, 10, 20, 40, 100, 1000):
+        sizes = (10,) * attributes
+        yield Point("attributes", attributes, sizes, ("every = 2",), 10**5, is_beyond=attributes > 100)
+    sums = ('by = [{ attribute = "a0", sums = "prefix" }]',)
+    for noise in ("gaussian", "geometric"):
+        for levels in (2**8, 2**10, 2**12, 2**14, 2**16, 2**25):
+            beyond = levels > 2**16
+            yield Point(f"prefix levels, {noise} noise", levels, (levels,), sums, 10**5, noise=noise, is_beyond=beyond)
+    some = (_by(0, 1), _by(1, 2), _by(2, 3), _by(0, 3), _by(0, 2))
     for records in (10**5, 10**6, 10**7, 10**8):
-        yield Point("records", records, (10,) * 5, some, records)
+        yield Point("records", records, (20,) * 4, some, records)
 
 
 def rows(progress: Callable[[str], None]) -> list[BenchmarkRow]:
@@ -165,13 +174,18 @@ def _of_points(measured: list[tuple[Point, Mapping[str, Any]]]) -> Iterator[Benc
 
 
 def _growth(axis: str, measured: list[tuple[Point, Mapping[str, Any]]]) -> Iterator[BenchmarkRow]:
-    """The exponent of each stage between the two largest points of an axis that have it."""
+    """The exponents of each stage between the two largest points of an axis that have it."""
     for stage in STAGES:
-        known = [(point.value, took[stage]["seconds"]) for point, took in measured if stage in took]
+        known = [(point.value, took) for point, took in measured if stage in took and not point.is_beyond]
         if len(known) > 1:
             (less, before), (more, after) = known[-2:]
-            slope = math.log(max(after, 1e-3) / max(before, 1e-3)) / math.log(more / less)
-            yield BenchmarkRow(f"{axis}, growth of {stage}", slope, "exponent", target=LARGEST_GROWTH)
+            seconds = math.log(max(after[stage]["seconds"], 1e-3) / max(before[stage]["seconds"], 1e-3))
+            numbers = math.log(after["numbers"] / before["numbers"])
+            case, slope = f"{axis}, growth of {stage}", seconds / math.log(more / less)
+            yield BenchmarkRow(case, slope, "exponent", target=None if numbers else LARGEST_GROWTH)
+            if numbers:
+                slope = seconds / numbers
+                yield BenchmarkRow(f"{case}, by numbers published", slope, "exponent", target=LARGEST_GROWTH)
 
 
 def _kept() -> dict[str, Any]:
@@ -217,10 +231,10 @@ def run_point() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
         spent = int(time.process_time())
         resource.setrlimit(resource.RLIMIT_CPU, (spent + MOST_SECONDS, spent + MOST_SECONDS + 5))
-        carry_out(place)
+        carry_out(place, publishes=not point.is_beyond)
 
 
-def carry_out(folder: Path) -> None:
+def carry_out(folder: Path, *, publishes: bool = True) -> None:
     """Plan, publish and open the program of a folder, and print what each stage took, or what refused it."""
     from dualmandate.errors import Refusal
     from dualmandate.ledger import Account, Approval, make_key, open_ledger
@@ -242,7 +256,10 @@ def carry_out(folder: Path) -> None:
         assert plan.publishing is not None
         source = plan.program.source
         assert source is not None
-        print(json.dumps({"estimated": plan.publishing.document()}), flush=True)
+        numbers = sum(table.query_count for table in plan.program.workload.tables)
+        print(json.dumps({"estimated": plan.publishing.document(), "numbers": numbers}), flush=True)
+        if not publishes:
+            return
         ledger = open_ledger(folder / "ledger.sqlite", make_key(folder / "key"), create=True)
         cap = PrivacyLoss(Fraction(10**9), plan.charge.privacy_measure)
         ledger.open_account(Account("persons", "person", cap), by="benchmark")

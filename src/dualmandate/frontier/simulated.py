@@ -167,18 +167,28 @@ class SimulatedCurves(Curves):
                 why=f"releases were simulated from {least:g} to {most:g}, and what lies beyond is not guessed",
                 instead="simulate smaller or larger losses too",
             )
-        curve, x = self._curves[named(measure)], math.log(min(max(loss, least), most))
+        curve, x = self._curve(named(measure)), math.log(min(max(loss, least), most))
         return curve(x), curve(x, 1), curve(x, 2)
+
+    def _curve(self, measure: NamedMeasure) -> PchipInterpolator:
+        """Of one measure, when it is asked for: the worst single number may be wrong too rarely where sums are not."""
+        from scipy.interpolate import PchipInterpolator
+
+        if measure not in self._curves:
+            losses, tally = np.array(self.simulation.losses), self.tallies[measure]
+            if not np.all(tally.means > 0):
+                raise InvalidLoss(
+                    f"the {measure} error of '{self.name}' was not seen often enough",
+                    why=f"in some of {self.simulation.repetitions} repetitions and their groups there was none",
+                    instead="simulate more repetitions, or only smaller losses",
+                )
+            logs = _falling(losses, tally.means, tally.spreads)
+            self._curves[measure] = PchipInterpolator(np.log(losses), logs)
+        return self._curves[measure]
 
     @cached_property
     def _curves(self) -> dict[NamedMeasure, PchipInterpolator]:
-        from scipy.interpolate import PchipInterpolator
-
-        losses = np.array(self.simulation.losses)
-        return {
-            m: PchipInterpolator(np.log(losses), _falling(losses, tally.means, tally.spreads))
-            for m, tally in self.tallies.items()
-        }
+        return {}
 
 
 def _silent(_: str) -> None:

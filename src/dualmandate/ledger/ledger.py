@@ -310,6 +310,11 @@ class Ledger:
         signed = statement(Role.APPROVAL, self.identifier, *about, signature.nonce)
         return signers.knows(Role.APPROVAL, signed, approval.by, signature)
 
+    def approvals(self, account: str, plan_digest: str) -> tuple[Approval, ...]:
+        """Every approval of a plan or a question for an account, by its digest, in their order."""
+        with self._reading() as books:
+            return tuple(books.approvals.get((account, plan_digest), ()))
+
     def approvals_of(self, release: str) -> tuple[Approval, ...]:
         """The approvals that a release was reserved on, in their order."""
         with self._reading() as books:

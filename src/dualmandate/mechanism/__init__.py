@@ -41,6 +41,7 @@ from dualmandate.mechanism.partition import PartitionMechanism
 from dualmandate.mechanism.rows import MatrixRows, Rows, StrategyRows, TableRows
 from dualmandate.mechanism.staircase import STAIRCASE, Staircase
 from dualmandate.mechanism.strategy import ExactStrategy, Strategy, optimize_strategy
+from dualmandate.mechanism.synthesis import AdaptiveMarginals, Synthesis, TableDistance, synthesize
 from dualmandate.mechanism.technologies import (
     NOISE_LAWS,
     MatrixMechanism,
@@ -60,6 +61,7 @@ __all__ = [
     "LAPLACE",
     "NOISE_LAWS",
     "STAIRCASE",
+    "AdaptiveMarginals",
     "Answers",
     "BitFlip",
     "DataDependentMechanism",
@@ -97,6 +99,8 @@ __all__ = [
     "Strategy",
     "StrategyMechanism",
     "StrategyRows",
+    "Synthesis",
+    "TableDistance",
     "TableMeasure",
     "TableRows",
     "UnaryEncoding",
@@ -112,5 +116,6 @@ __all__ = [
     "select",
     "simulation_keys",
     "staircase",
+    "synthesize",
     "threshold_for",
 ]

@@ -18,6 +18,7 @@ from dualmandate.mechanism.rows import MatrixRows, StrategyRows, TableRows
 from dualmandate.mechanism.staircase import STAIRCASE
 from dualmandate.mechanism.strategy import Strategy, optimize_strategy
 from dualmandate.mechanism.strategy.strategy import NoiseName
+from dualmandate.mechanism.synthesis import AdaptiveMarginals
 from dualmandate.population import PrivacyMeasure, Protection
 from dualmandate.population.arguments import checked_call
 from dualmandate.population.arrays import Floats, Integers
@@ -41,6 +42,7 @@ def _multiplicative_weights(counted: PrivacyMeasure) -> DataDependentMechanism:
 DATA_DEPENDENT: dict[str, Callable[[PrivacyMeasure], DataDependentMechanism]] = {
     "partition": _partition,
     "multiplicative weights": _multiplicative_weights,
+    "adaptive marginals": AdaptiveMarginals,
 }
 """By the word in a program file: the technologies whose errors depend on the data, for a loss counted so."""
 

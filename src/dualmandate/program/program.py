@@ -72,6 +72,16 @@ class ProgramFile:
         return self.file.program.name
 
     @property
+    def account(self) -> str:
+        """Whose privacy is spent: an account of the ledger."""
+        return self.file.population.account
+
+    @property
+    def seen_in_the_data(self) -> tuple[str, ...]:
+        """What it took from the records, as it says itself."""
+        return tuple(self.file.population.seen_in_the_data)
+
+    @property
     def expected_records(self) -> float:
         """At most so many records are counted of as many units as the population has."""
         population = self.file.population

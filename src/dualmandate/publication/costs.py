@@ -24,7 +24,7 @@ from dualmandate.population import Domain, Protection
 from dualmandate.population.machine import machine_memory, size_words
 from dualmandate.population.wording import number
 from dualmandate.publication.nested_tables import LARGEST_FITTED, LARGEST_REST, NestedTables, nest_together
-from dualmandate.publication.release_spec import ReleaseSpec, is_sparse, is_wide, needed_marginals, public_totals
+from dualmandate.publication.release_spec import Group, ReleaseSpec, is_sparse, is_wide, needed_marginals, public_totals
 from dualmandate.publication.spreadsheet import MOST_NUMBERS as MOST_IN_WORKBOOK
 from dualmandate.workload import Table
 
@@ -36,7 +36,7 @@ SPARE = 0.95  # of the memory, and of the disk, that one release may take
 SMALL_RELEASE = 1.1  # of any release
 EACH_TABLE = 0.011  # to write it in every form
 EACH_LAW = 1e-3  # of noise
-A_VALUE = 8e-8  # of a record, read from a file
+A_VALUE = 6e-8  # of a record, read from a file
 A_PLACE, MERGED = 4e-9, 10  # of a record in a marginal, of a cell in a table; so many times of one in a strategy
 A_ROW = 5e-8  # with noise
 A_STEP = 4e-5  # of a fit, for each table
@@ -60,10 +60,12 @@ NESTED_CELL = 44.0
 HELD_NUMBER = 80.0  # of a table, as it is written
 HELD_ROW = 12.0
 LABEL = 24.0
-ON_DISK = 7e4  # of any release
-TABLE_ON_DISK = 4.5e4
-TABLES_SHOWN, SHOWN_ON_PAGE, SHOWN_NUMBER = 150, 500, 200.0  # of so many tables, so many numbers at the most
-ROW_ON_DISK = 3.0
+ON_DISK = 4e4  # of any release
+TABLE_ON_DISK = 2e4
+TABLES_SHOWN, SHOWN_ON_PAGE, SHOWN_NUMBER = 150, 500, 475.0  # of so many tables, so many numbers at the most
+FRACTIONS_ON_DISK = 100.0  # of a number whose estimate and interval are no whole numbers, as those by a strategy are
+ROW_ON_DISK = 3.0  # at the most
+BITS_ON_DISK = 1.3  # for each that a number takes at least, by its noise
 LEVEL_ON_DISK = 3.5  # of a synthetic record, as text and in Parquet
 
 
@@ -207,6 +209,7 @@ def _measuring(order: ReleaseSpec) -> float:
 def _made_whole(order: ReleaseSpec, nest: NestedTables | None) -> float:
     """Estimates and whole numbers, and the simulations of these."""
     # Here, because their kernels cost more to import than a plan has time for.
+    from dualmandate.publication.consistency.histogram_fit import FIRST_LOOK
     from dualmandate.publication.consistency.records_fit import MOST_LEVELS, MOST_WORK
     from dualmandate.publication.post_processing import DRAWS, MOST_FITTED, MOST_SIMULATED, too_long
 
@@ -229,7 +232,7 @@ def _made_whole(order: ReleaseSpec, nest: NestedTables | None) -> float:
         once *= 1 if order.public is None else BESIDE_TOTALS
     # Of many cells a fit is simulated too where it ends soon.
     soon = nest is None and sum(t.query_count for t in order.tables) <= MOST_SIMULATED
-    soon = soon and USUAL_STEPS * cells * DRAWS <= MOST_FITTED
+    soon = soon and FIRST_LOOK * cells * DRAWS <= MOST_FITTED
     return (estimating + once) * (1 + DRAWS if soon or not too_long(order) else 1)
 
 
@@ -241,15 +244,30 @@ def _writing(order: ReleaseSpec) -> float:
 
 def _on_disk(order: ReleaseSpec) -> float:
     """Bytes of a release in all its forms: tables, what was measured, its page."""
-    found = ON_DISK + ROW_ON_DISK * sum(group.rows.size for group in order.groups)
+    found = ON_DISK + sum(group.rows.size * _row_on_disk(group, order.records) for group in order.groups)
+    by_strategy = [not group.rows.direct for group in order.groups for _ in group.tables]
+    by_strategy += [False] * len(order.public_tables)
     for place, table in enumerate((*order.tables, *order.public_tables)):
         each = _class_of(table)
+        number = each.number + (FRACTIONS_ON_DISK if by_strategy[place] and each is not BARE else 0.0)
         found += SHOWN_NUMBER * min(table.query_count, SHOWN_ON_PAGE) if place < TABLES_SHOWN else 0.0
-        found += TABLE_ON_DISK + table.query_count * (each.number + each.column * len(table.label_axes))
+        found += TABLE_ON_DISK + table.query_count * (number + each.column * len(table.label_axes))
     if order.synthetic_records:
         columns = len({axis for table in order.tables for axis in table.label_axes})
         found += TABLE_ON_DISK + order.records * LEVEL_ON_DISK * columns
     return found
+
+
+def _row_on_disk(group: Group, records: float) -> float:
+    """Bytes of a noisy row: next to none where its noise is nearly always 0, and few records are in many rows.
+
+    Whole numbers with a variance of v take ½·log₂(2πe·(v + 1/12)) bits, if they are spread like a normal variable;
+    counts of records that fall evenly into rows have as large a variance as mean.
+    """
+    if len(group.noises) > 1:
+        return ROW_ON_DISK
+    variance = group.noises[0].distribution().variance + records / group.rows.size
+    return min(ROW_ON_DISK, BITS_ON_DISK / 8 * math.log2(2 * math.pi * math.e * (variance + 1 / 12)) / 2)
 
 
 @dataclass(frozen=True)
@@ -261,7 +279,7 @@ class _Class:
     column: float
 
 
-IN_WORKBOOKS, WITH_INTERVALS, BARE = _Class(6.5e-5, 60, 45), _Class(3.5e-6, 50, 12), _Class(1.5e-6, 10, 6)
+IN_WORKBOOKS, WITH_INTERVALS, BARE = _Class(6.5e-5, 140, 0), _Class(3.5e-6, 120, 12), _Class(1.5e-6, 10, 6)
 
 
 def _class_of(table: Table) -> _Class:

@@ -18,7 +18,7 @@ from dualmandate.mechanism.noise import SAMPLER_VERSION, NoiseKey, subkey
 from dualmandate.population import Confidential, Histogram
 from dualmandate.population.arrays import Floats, Integers
 from dualmandate.publication.marginal_counts import MarginalCounts
-from dualmandate.publication.release_spec import Group, ReleaseSpec
+from dualmandate.publication.release_spec import Group, Labels, ReleaseSpec
 from dualmandate.publication.tabulating import SparseHistogram, Tabulated, add_counts
 from dualmandate.publication.writing import NoisyRows, PublishedTable
 from dualmandate.workload import Table
@@ -196,8 +196,14 @@ def published(
     )
 
 
-def _labeled(order: ReleaseSpec, table: Table) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
+def _labeled(order: ReleaseSpec, table: Table) -> Labels:
     """The columns of a table and the levels of each, in the row-major order of its numbers."""
+    if table not in order.known_labels:
+        order.known_labels[table] = _labels(order, table)
+    return order.known_labels[table]
+
+
+def _labels(order: ReleaseSpec, table: Table) -> Labels:
     names = [attribute.name for attribute in order.domain.attributes]
     asked = table.tabulation.by if table.tabulation is not None else ()
     axes = sorted(table.label_axes)

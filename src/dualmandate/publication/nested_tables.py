@@ -494,6 +494,11 @@ class NestWeights:
     def size(self) -> int:
         return sum(group.rows.size for group in self.order.groups)
 
+    @property
+    def cells(self) -> int:
+        """Of all leaves together."""
+        return self.nest.tree.sizes[-1] * self.nest.chain.sizes[-1]
+
     def kinds(self) -> NDArray[np.intp]:
         """The kind of each row among all of them."""
         counts = np.cumsum([0, *(len(group.noises) for group in self.order.groups)])

@@ -25,6 +25,7 @@ from dualmandate.publication.nested_tables import NestWeights
 from dualmandate.workload import Table
 
 MOST_WEIGHED = 2**22  # At most so many weights of noise are looked at for the laws of a table.
+MOST_PASSED = 2**28  # At most so many cells of a nest are passed for them, where weights come from its estimates.
 MOST_LISTED = 2**26  # At most so many weights are listed to add up the errors of all sums of a table.
 BY_LAW = "by the exact law of the noise"
 
@@ -91,7 +92,10 @@ class NumberErrors:
 
     @property
     def _most_laws(self) -> int:
-        return MOST_LAWS if self._is_counted else min(MOST_LAWS, MOST_WEIGHED // self.rows.size)
+        if self._is_counted:
+            return MOST_LAWS
+        passed = MOST_PASSED // self.rows.cells if isinstance(self.rows, NestWeights) else MOST_LAWS
+        return min(MOST_LAWS, MOST_WEIGHED // self.rows.size, passed)
 
     @property
     def _is_counted(self) -> bool:

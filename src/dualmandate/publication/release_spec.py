@@ -60,6 +60,9 @@ class Group:
         return [self.noises[int(kinds[start])] for start in starts]
 
 
+Labels = tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]  # the columns of a table, and the levels of each
+
+
 @dataclass(frozen=True, eq=False)
 class ReleaseSpec:
     """One release, before any data are opened. It is carried out as it stands, or refused."""
@@ -104,6 +107,11 @@ class ReleaseSpec:
     @property
     def public_tables(self) -> tuple[Table, ...]:
         return () if self.public is None else self.public.tables
+
+    @cached_property
+    def known_labels(self) -> dict[Table, Labels]:
+        """What was worked out of the labels of its tables: tables are made again in every simulated release."""
+        return {}
 
     @property
     def sparse(self) -> bool:

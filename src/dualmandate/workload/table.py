@@ -193,9 +193,12 @@ class Tabulation:
         )
         return cls(name, (by,) if isinstance(by, str) else tuple(by), filters, weighted, sum_of, added)
 
-    def table(self, domain: Domain) -> Table:
-        """The tabulation as a product of query matrices over a domain."""
-        inside = self._inside(domain)
+    def table(self, domain: Domain, *, picked: Mapping[int, Booleans] | None = None) -> Table:
+        """The tabulation as a product of query matrices over a domain.
+
+        `picked` restricts it further, to some levels of the attributes whose places it names.
+        """
+        inside = self._inside(domain, picked or {})
         scales, denominator = self._scales(domain)
         by: dict[int, Grouping | None] = {}
         for name in self.by:
@@ -245,9 +248,9 @@ class Tabulation:
                 found[axis] = _listed_ranges(self.name, attribute, sums)
         return found
 
-    def _inside(self, domain: Domain) -> dict[int, Booleans]:
+    def _inside(self, domain: Domain, picked: Mapping[int, Booleans]) -> dict[int, Booleans]:
         """Which levels of each filtered attribute are counted."""
-        inside: dict[int, Booleans] = {}
+        inside = dict(picked)
         for name, levels in self.where:
             axis, _ = domain.resolve(name)
             mask = domain.mask(name, levels)

@@ -272,6 +272,18 @@ def test_empty_data_are_answered(protection: Protection) -> None:
     assert np.all(np.abs(found.values) <= found.half_widths)
 
 
+def test_the_smallest_loss_that_is_drawn_for_is_answered() -> None:
+    """Scores stay whole numbers of 64 bits whatever noise says of the number of records."""
+    workload = marginals((40, 30), 1)
+    counts = Histogram(workload.domain, np.ones((40, 30), dtype=np.int64))
+    for repetition in range(3):
+        found = MultiplicativeWeights(rounds=1).answer(
+            counts, workload, Fraction(1, 2**33), simulation_keys(3, repetition)
+        )
+        assert found.half_widths is not None
+        assert np.all(np.abs(found.values - workload.answers(counts.counts)) <= found.half_widths)
+
+
 @pytest.mark.parametrize(("rounds", "replays"), [(0, 1), (True, 1), (-3, 1), (1, -1)])
 def test_no_rounds_are_refused(rounds: int, replays: int) -> None:
     with pytest.raises(InvalidMechanism):
@@ -286,6 +298,12 @@ def test_what_is_not_served_is_refused() -> None:
     exact = Protection(neighbors=Neighbors.REPLACE_ONE, invariants=(Invariant("total"),))
     with pytest.raises(InvalidInvariant):
         MultiplicativeWeights().answer(empty, workload, Fraction(1), KEYS, protection=exact)
+    fine = stack(all_range(6), total(6), weights=["1", "1/100000000"])
+    with pytest.raises(TooLarge):
+        MultiplicativeWeights().answer(empty, fine, Fraction(1), KEYS)
+    many = Histogram(workload.domain, np.full(6, 2**35))
+    with pytest.raises(TooLarge):
+        MultiplicativeWeights().answer(many, workload, Fraction(1), KEYS)
     wide = Domain(tuple(Attribute.categories(name, [str(level) for level in range(300)]) for name in "abc"))
     joint = Workload.from_tabulations(wide, [Tabulation.of("joint", ("a", "b", "c"))])
     with pytest.raises(TooLarge):

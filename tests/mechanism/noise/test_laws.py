@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tests.mechanism.noise.reference import Distribution, gaussian_sums, laplace_sums, number, staircase_sums
 
-from dualmandate.mechanism.noise import GaussianSampler, LaplaceSampler, Sampler, StaircaseSampler
+from dualmandate.mechanism.noise import GaussianSampler, LaplaceSampler, Sampler, StaircaseSampler, subkey
 from dualmandate.mechanism.noise.laws import (
     GeometricDigit,
     Law,
@@ -52,6 +52,10 @@ def test_every_threshold_of_a_table_is_certain() -> None:
         TwoSided(Fraction(1, 1000), fold=16),
         TwoSided(Fraction(1, 30), step=7, high=3),
         TwoSided(Fraction(40), step=2),
+        GeometricDigit(Fraction(1, 70_000), 1024),
+        GeometricDigit(Fraction(1, 10**9), 1024),
+        GeometricDigit(Fraction(1, 99), 8),
+        GeometricDigit(Fraction(3), 2),
     ],
     ids=str,
 )
@@ -141,3 +145,17 @@ def test_digits_of_one_number_are_spread_over_levels() -> None:
         assert isinstance(first, TwoSided)
         assert 32 <= scale / first.fold <= 64
     assert len(GaussianSampler(Fraction(10**6)).levels) == 1
+
+
+def test_noise_that_is_published_is_set_up_without_a_ball_for_every_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A ball takes microseconds; a table of a thousand values takes less than one of a hundred balls."""
+
+    def never(law: Law) -> NoiseTable:
+        raise AssertionError(law)
+
+    monkeypatch.setattr("dualmandate.mechanism.noise.laws.thresholds_of", never)
+    key = subkey(bytes(32), "set-up", histogram_mac=b"", measurement="any")
+    for scale in (Fraction(1, 99), Fraction(70), Fraction(10**6, 7), Fraction(10**9)):
+        for sampler in (LaplaceSampler(scale), GaussianSampler(scale**2)):
+            table_of.cache_clear()
+            assert sampler.draw(key, range(3)).shape == (3,)

@@ -21,9 +21,10 @@ from tests.publication.consistency.test_estimates import (
     queries,
 )
 
+from dualmandate.publication.consistency import strata
 from dualmandate.publication.consistency.crossing import CrossedEstimates, estimate_crossed
 from dualmandate.publication.consistency.estimates import Pair
-from dualmandate.publication.consistency.partitions import PartitionChain
+from dualmandate.publication.consistency.partitions import PartitionChain, renumbered
 from dualmandate.publication.consistency.strata import CrossingMeasurement, Strata
 
 Floats = NDArray[np.float64]
@@ -177,3 +178,26 @@ def test_without_crossing_tables_estimates_are_the_nest_s() -> None:
     found = estimate_crossed((TREE, REGULAR), measured, FREE, [])
     assert isinstance(found, CrossedEstimates)
     assert found.tables == ()
+
+
+def test_groupings_are_closed_under_what_holds_two_of_them_and_only_once() -> None:
+    """Marginals of 2 × 3 × 4 cells: two that share an attribute hold that one's; ranks are of levels less 1."""
+    shape = (2, 3, 4)
+    places = np.indices(shape).reshape(3, -1)
+
+    def marginal(*axes: int) -> bytes:
+        flat = np.zeros(24, dtype=np.int64)
+        for axis in axes:
+            flat = flat * shape[axis] + places[axis]
+        return renumbered(flat).tobytes()
+
+    asked = marginal(0, 1), marginal(1, 2), marginal()
+    closed = strata._closed(asked)
+    assert closed is not None
+    found = [each.tobytes() for each in closed[0]]
+    ranks = dict(zip(found, closed[1], strict=True))
+    assert ranks == {marginal(0, 1): 1 * 2 + 1, marginal(1, 2): 2 * 3 + 3, marginal(1): 2, marginal(): 1}
+    coarser = {found[i]: [found[j] for j in above] for i, above in enumerate(closed[2])}
+    assert coarser[marginal(1, 2)] == coarser[marginal(0, 1)] == [marginal(), marginal(1)]
+    assert coarser[marginal(1)] == [marginal()]
+    assert strata._closed(asked) is closed

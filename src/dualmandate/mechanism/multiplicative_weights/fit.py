@@ -27,14 +27,14 @@ LARGEST_ROWS = 2**24  # numbers of queries that are written out to be applied to
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class AskedTable:
     """One table on the attributes that it tells apart; its answers are whole numbers of whole counts."""
 
     axes: Axes
     workload: Workload  # of the one table, without its weight, over these attributes
 
     @classmethod
-    def of(cls, domain: Domain, table: Table) -> Asked:
+    def of(cls, domain: Domain, table: Table) -> AskedTable:
         telling = tuple(axis for axis, factor in enumerate(table.factors) if not isinstance(factor, Total))
         axes = telling or (0,)
         alone = Table(table.name, tuple(table.factors[axis] for axis in axes))
@@ -44,7 +44,7 @@ class Asked:
     def table(self) -> Table:
         return self.workload.tables[0]
 
-    def query(self, row: int) -> Asked:
+    def query(self, row: int) -> AskedTable:
         """One of its queries."""
         places = np.unravel_index(row, self.table.shape)
         rows = []
@@ -52,7 +52,7 @@ class Asked:
             chosen = np.zeros(factor.rows, dtype=np.int64)
             chosen[place] = 1
             rows.append(Row(np.asarray(factor.apply_transpose(chosen, 0), dtype=np.int64)))
-        return Asked(self.axes, Workload(self.workload.domain, (Table(self.table.name, tuple(rows)),)))
+        return AskedTable(self.axes, Workload(self.workload.domain, (Table(self.table.name, tuple(rows)),)))
 
     def answers(self, marginal: Floats) -> Floats:
         return np.asarray(self.workload.answers(marginal), dtype=np.float64)
@@ -69,10 +69,10 @@ class Asked:
 
 
 @dataclass(frozen=True, eq=False)
-class Reading:
+class NoisyReading:
     """What was measured of a table, or of one query."""
 
-    asked: Asked
+    asked: AskedTable
     values: Integers
     variance: float  # of each value's noise
 
@@ -96,7 +96,7 @@ class _Together:
 class _Whole:
     """A whole table."""
 
-    asked: Asked
+    asked: AskedTable
     places: Integers
 
     @property
@@ -119,7 +119,7 @@ class FittedDistribution:
 
     domain: Domain
     total: float
-    readings: list[Reading] = field(default_factory=list)
+    readings: list[NoisyReading] = field(default_factory=list)
     pulls: Floats = field(default_factory=lambda: np.zeros(0))
     potentials: dict[Axes, Floats] = field(default_factory=dict)
     _known: CliqueMarginals | None = None
@@ -143,10 +143,10 @@ class FittedDistribution:
             return True
         return CliqueTree.joining(self.domain.shape, [*self.potentials, axes]).size <= LARGEST_TREE
 
-    def answers(self, asked: Asked) -> Floats:
+    def answers(self, asked: AskedTable) -> Floats:
         return asked.answers(self.marginals.of(asked.axes))
 
-    def read(self, reading: Reading) -> None:
+    def read(self, reading: NoisyReading) -> None:
         """Take in what was measured, without moving yet."""
         self.readings.append(reading)
         self.pulls = np.concatenate([self.pulls, np.zeros(len(reading.values))])
@@ -206,7 +206,7 @@ class FittedDistribution:
 
     def _parts(self) -> list[_Together | _Whole]:
         parts: list[_Together | _Whole] = []
-        single: dict[Axes, list[tuple[Reading, int]]] = {}
+        single: dict[Axes, list[tuple[NoisyReading, int]]] = {}
         place = 0
         for reading in self.readings:
             count = len(reading.values)

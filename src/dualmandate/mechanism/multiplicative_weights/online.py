@@ -33,8 +33,8 @@ from dualmandate.errors import (
 from dualmandate.mechanism.data_dependent import Keys
 from dualmandate.mechanism.exponential import root_below
 from dualmandate.mechanism.mechanism import EVERY_PERSON
-from dualmandate.mechanism.multiplicative_weights.fit import Asked, FittedDistribution, Reading
-from dualmandate.mechanism.multiplicative_weights.selected import noise_variance, tail
+from dualmandate.mechanism.multiplicative_weights.fit import AskedTable, FittedDistribution, NoisyReading
+from dualmandate.mechanism.multiplicative_weights.selected import MOST_RECORDS, noise_variance, tail
 from dualmandate.mechanism.noise import GaussianSampler, LaplaceSampler
 from dualmandate.population import Domain, Neighbors, PrivacyMeasure, Protection
 from dualmandate.population.records import Counts
@@ -237,7 +237,7 @@ class InteractiveAnswers:
         total = counts.total
         if terms.for_total:
             total += int(terms.total_noise.draw(keys("total"), range(1))[0])
-        state = InteractiveState(_sorted(terms.written()), float(max(0, total)))
+        state = InteractiveState(_sorted(terms.written()), float(min(max(0, total), MOST_RECORDS)))
         return cls(counts, terms, keys, state, FittedDistribution(counts.domain, state.total), probability)
 
     @classmethod
@@ -299,12 +299,12 @@ class InteractiveAnswers:
     def _draw(self, noise: LaplaceSampler | GaussianSampler, name: str) -> int:
         return int(noise.draw(self.keys(name), range(1))[0])
 
-    def _fitted(self, asked: Asked) -> float:
+    def _fitted(self, asked: AskedTable) -> float:
         return float(self.fitted.answers(asked)[0])
 
-    def _learn(self, asked: Asked, value: float) -> None:
+    def _learn(self, asked: AskedTable, value: float) -> None:
         values = np.array([int(value)], dtype=np.int64)
-        self.fitted.read(Reading(asked, values, noise_variance(self.terms.answer_noise)))
+        self.fitted.read(NoisyReading(asked, values, noise_variance(self.terms.answer_noise)))
         self.fitted.replay(STEPS)
 
     @property
@@ -312,7 +312,7 @@ class InteractiveAnswers:
         """Whether the last question ended a run of tests, and no other has begun."""
         return self.terms.runs > 1 and bool(self.state.answered) and self.state.answered[-1][1].measured
 
-    def _refuse_unless_possible(self, asked: Asked) -> None:
+    def _refuse_unless_possible(self, asked: AskedTable) -> None:
         if self.updates_left <= 0:
             raise BudgetExceeded(
                 f"another question after {self.terms.updates} updates",
@@ -350,7 +350,7 @@ def canonical(domain: Domain, query: Tabulation | Table) -> CountingQuery:
     return tuple(asked.items())
 
 
-def asked_of(domain: Domain, query: CountingQuery) -> Asked:
+def asked_of(domain: Domain, query: CountingQuery) -> AskedTable:
     """The query as the fit applies it."""
     levels: Mapping[str, tuple[int, ...]] = dict(query)
     factors = []
@@ -358,7 +358,7 @@ def asked_of(domain: Domain, query: CountingQuery) -> Asked:
         counted = np.zeros(size, dtype=np.int64)
         counted[list(levels.get(name, ()))] = 1
         factors.append(Row(counted) if name in levels else Total(size))
-    return Asked.of(domain, Table("question", tuple(factors)))
+    return AskedTable.of(domain, Table("question", tuple(factors)))
 
 
 def _sorted(terms: Mapping[str, Any]) -> str:

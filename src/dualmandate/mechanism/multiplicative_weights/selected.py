@@ -23,10 +23,10 @@ import numpy as np
 
 from dualmandate.errors import InvalidInvariant, InvalidLoss, InvalidMechanism, TooLarge
 from dualmandate.mechanism.data_dependent import Answers, Keys
-from dualmandate.mechanism.exponential import LARGEST_SCORE, rate_of, select
+from dualmandate.mechanism.exponential import rate_of, select
 from dualmandate.mechanism.mechanism import EVERY_PERSON
 from dualmandate.mechanism.multiplicative_weights.cliques import LARGEST_TREE
-from dualmandate.mechanism.multiplicative_weights.fit import Asked, FittedDistribution, Reading
+from dualmandate.mechanism.multiplicative_weights.fit import AskedTable, FittedDistribution, NoisyReading
 from dualmandate.mechanism.noise import GaussianSampler, LaplaceSampler
 from dualmandate.population import Neighbors, PrivacyMeasure, Protection
 from dualmandate.population.arrays import Floats, Integers
@@ -41,6 +41,9 @@ TABLE_CHOICE_SHARE = Fraction(1, 5)  # Tables differ by far more than one record
 LAST = 10  # times as many replays after the last measurement
 MOST_QUERIES = 2**24  # that are scored one by one each round
 MOST_ROUNDS = 200  # by default
+MOST_RECORDS = 2**36
+MOST_MOVES = 2**23  # times twice as many records: scores stay below 2⁶⁰
+MOST_PENALTY = 2**60
 
 Candidates = Literal["tables", "queries"]
 
@@ -141,7 +144,7 @@ class MultiplicativeWeights:
 class Tasks:
     """What may be measured: tables as a whole, or their queries, numbered table by table."""
 
-    asked: tuple[Asked, ...]
+    asked: tuple[AskedTable, ...]
     weights: tuple[Fraction, ...]  # of the tables
     whole: bool
     powers: tuple[dict[PrivacyMeasure, Fraction], ...]  # Δ₁ or Δ₂² of what is measured of each table
@@ -176,7 +179,13 @@ class Tasks:
         ]
         moves = max(scale * each for scale, each in zip(scales, alone, strict=True))
         summed = max(math.ceil(scale * power) for scale, power in zip(scales, together, strict=True))
-        asked = tuple(Asked.of(workload.domain, table) for table in workload.tables)
+        if max(moves, summed) > MOST_MOVES:
+            raise TooLarge(
+                f"answers of which one unit moves some by {max(moves, summed):.3g} of their common steps",
+                why=f"scores are 64-bit whole numbers of the smallest weight in common: at most {MOST_MOVES:,} a unit",
+                instead="give the tables weights with fewer digits, or a sum a coarser grid",
+            )
+        asked = tuple(AskedTable.of(workload.domain, table) for table in workload.tables)
         return cls(asked, weights, whole, tuple(powers), moves, summed if whole else moves, denominator)
 
     def __len__(self) -> int:
@@ -192,19 +201,16 @@ class Tasks:
 
     def truth(self, counts: Counts) -> list[Integers]:
         """The exact answers of each table, without its weight."""
+        if counts.total > MOST_RECORDS:
+            raise TooLarge(
+                f"more than {MOST_RECORDS:,} records",
+                why="sums of weighted errors would not fit 64 bits",
+                instead="divide the records into parts, each with a release of its own",
+            )
         names = counts.domain.names
-        found = [
+        return [
             asked.workload.answers(counts.project(names[axis] for axis in asked.axes).counts) for asked in self.asked
         ]
-        largest = max(asked.table.largest_entry for asked in self.asked) * self.denominator * max(self.weights)
-        rows = max(asked.table.query_count for asked in self.asked) if self.whole else 1
-        if 2 * largest * rows * max(1, counts.total) > LARGEST_SCORE:
-            raise TooLarge(
-                "weighted answers whose differences would not fit 64 bits",
-                why="they are compared as whole numbers of the smallest weight that all have in common",
-                instead="give the tables weights with fewer digits, or a sum a coarser grid",
-            )
-        return found
 
     def off(self, truth: list[Integers], answers: Sequence[Floats]) -> Integers:
         """How far each answer is off, weighted; whole numbers of 1/denominator."""
@@ -221,17 +227,20 @@ class Tasks:
         counts = [asked.table.query_count for asked in self.asked]
         sums = np.add.reduceat(off, np.cumsum([0, *counts[:-1]]))
         noise = [
-            round(count * float(weight * self.denominator) * math.sqrt(2 / math.pi * draws.variance(powers, loss)))
+            min(
+                MOST_PENALTY,
+                round(count * float(weight * self.denominator) * math.sqrt(2 / math.pi * draws.variance(powers, loss))),
+            )
             for count, weight, powers in zip(counts, self.weights, self.powers, strict=True)
         ]
         return np.asarray(sums - np.array(noise, dtype=np.int64))
 
-    def measure(self, task: int, truth: list[Integers], draws: ExactDraws, name: str, loss: Fraction) -> Reading:
+    def measure(self, task: int, truth: list[Integers], draws: ExactDraws, name: str, loss: Fraction) -> NoisyReading:
         table, row = self._place(task)
         asked, exact = self.asked[table], truth[table]
         if not self.whole:
             asked, exact = asked.query(row), exact[row : row + 1]
-        return Reading(asked, *draws.measured(name, exact, self.powers[table], loss))
+        return NoisyReading(asked, *draws.measured(name, exact, self.powers[table], loss))
 
     def _place(self, task: int) -> tuple[int, int]:
         if self.whole:
@@ -278,7 +287,7 @@ class ExactDraws:
         moves = Fraction(self.protection.most_records_per_unit)
         powers = {PrivacyMeasure.PURE_DP: moves, PrivacyMeasure.ZCDP: moves**2}
         values, _ = self.measured("total", np.array([exact], dtype=np.int64), powers, self.for_total)
-        return max(0.0, float(values[0]))
+        return min(max(0.0, float(values[0])), float(MOST_RECORDS))
 
     def choice(self, name: str, scores: Integers, moves: int, loss: Fraction) -> int:
         rate = rate_of(loss, self.privacy_measure, self.protection, sensitivity=moves)
@@ -356,7 +365,9 @@ def _refuse_unless_served(workload: Workload, protection: Protection) -> None:
             why="what is fitted to noisy answers does not keep it",
             instead="leave exact totals out, or use a technology that is made consistent with them",
         )
-    sizes = [math.prod(each.domain.shape) for each in (Asked.of(workload.domain, t).workload for t in workload.tables)]
+    sizes = [
+        math.prod(each.domain.shape) for each in (AskedTable.of(workload.domain, t).workload for t in workload.tables)
+    ]
     if max(sizes) > LARGEST_TREE:
         table = workload.tables[sizes.index(max(sizes))].name
         raise TooLarge(

@@ -436,6 +436,8 @@ def table_of(law: Law) -> NoiseTable | ThresholdCurves:
         return curves_of(law)
     if isinstance(law, Normal):
         return _normal_bounds(law)
+    if isinstance(law, GeometricDigit):
+        return _digit_bounds(law)
     return _geometric_bounds(law) if isinstance(law, TwoSided) else thresholds_of(law)
 
 
@@ -475,19 +477,38 @@ def _table_between(left: Tails, right: Tails) -> NoiseTable:
 
 
 def _normal_bounds(law: Normal) -> NoiseTable:
-    """Weights are added up from the smallest; each sum is off by at most 2⁻⁵³ of all sums so far, and by its weights.
-
-    Beyond the last one, n, the weights sum to less than ∫ exp(−x²/(2V)) from n on, which is below V/n times the last.
-    """
+    """Beyond the last weight, n, weights sum to less than ∫ exp(−x²/(2V)) from n on, below V/n times the last."""
     last = math.isqrt(math.ceil(2 * law.variance * (WORD_BITS + EXTRA_BITS) * Fraction(7, 10))) + 1  # ln 2 < 7/10
     weights, error = _powers(1 / (2 * law.variance), np.arange(last + 1, dtype=np.int64) ** 2)
-    sums = np.add.accumulate(weights[::-1])
-    errors = error * sums + HALF_UNIT * np.add.accumulate(sums) + float(law.variance) / last * weights[-1]
-    sums, errors = sums[::-1], SAFETY * errors[::-1]
-    total, of_total = sums[0] + sums[1], (errors[0] + errors[1]) / sums[0] + HALF_UNIT
-    shares = sums[1:] / total
-    tails = Tails(2.0**WORD_BITS * shares, 2.0**WORD_BITS * SAFETY * (errors[1:] / total + shares * of_total))
+    sums, errors = _sums_from_each(weights, error, beyond=float(law.variance) / last * weights[-1])
+    tails = _shares(sums[1:], errors[1:], total=sums[0] + sums[1], of_total=errors[0] + errors[1])
     return _table_between(tails, tails)
+
+
+def _digit_bounds(law: GeometricDigit) -> NoiseTable:
+    """Nothing lies beyond the last digit."""
+    weights, error = _powers(law.rate, np.arange(law.size, dtype=np.int64))
+    sums, errors = (np.append(each, 0.0) for each in _sums_from_each(weights, error))
+    tails = _shares(sums[1:], errors[1:], total=sums[0], of_total=errors[0])
+    lower, upper = (np.maximum.accumulate(each) for each in tails.floors_of_the_rest())
+    return NoiseTable(0, lower, upper, _guide(upper))
+
+
+def _sums_from_each(weights: Floats, error: float, *, beyond: float = 0.0) -> tuple[Floats, Floats]:
+    """Falling weights that are off by `error` of themselves, added up from each on, and how far each sum may be off.
+
+    They are added from the smallest; a sum is off by at most 2⁻⁵³ of all sums so far, by its weights, and by what is
+    `beyond` them.
+    """
+    sums = np.add.accumulate(weights[::-1])
+    errors = error * sums + HALF_UNIT * np.add.accumulate(sums) + beyond
+    return sums[::-1], SAFETY * errors[::-1]
+
+
+def _shares(sums: Floats, errors: Floats, *, total: float, of_total: float) -> Tails:
+    """Sums as parts of a total, in units of 2⁻⁶⁴; `of_total` is how far the total may be off."""
+    shares, relative = sums / total, of_total / total + HALF_UNIT
+    return Tails(2.0**WORD_BITS * shares, 2.0**WORD_BITS * SAFETY * (errors / total + shares * relative))
 
 
 def _geometric_bounds(law: TwoSided) -> NoiseTable:

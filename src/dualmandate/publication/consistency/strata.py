@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import combinations
 from typing import Any
 
@@ -98,13 +98,7 @@ class Orthogonal:
     groupings: tuple[Integers, ...] = field(repr=False)
     possible: Booleans = field(repr=False)  # which cells can occur
     ranks: tuple[int, ...]
-
-    @cached_property
-    def coarser(self) -> tuple[tuple[int, ...], ...]:
-        """For each stratum those of coarser groupings, the coarsest first."""
-        order = np.argsort([int(each.max()) for each in self.groupings], kind="stable").tolist()
-        pairs = list(enumerate(self.groupings))
-        return tuple(tuple(j for j in order if j != i and lies_within(own, self.groupings[j])) for i, own in pairs)
+    coarser: tuple[tuple[int, ...], ...]  # for each stratum those of coarser groupings, the coarsest first
 
     @classmethod
     def of(cls, chain: PartitionChain, crossings: Sequence[CrossingMeasurement]) -> Orthogonal | None:
@@ -113,21 +107,27 @@ class Orthogonal:
         asked = [renumbered(chain.ancestors(k)[possible]) for k in range(chain.last + 1)]
         asked += [renumbered(crossing.groups[possible]) for crossing in crossings]
         whole = all(crossing.in_place and np.all(crossing.groups[possible] >= 0) for crossing in crossings)
-        groupings = _closed(asked) if whole else None
-        return None if groupings is None else cls(chain, tuple(groupings), possible, tuple(_ranks(groupings)))
+        found = _closed(tuple(dict.fromkeys(each.tobytes() for each in asked))) if whole else None
+        return None if found is None else cls(chain, found[0], possible, *found[1:])
 
     def sizes(self, labels: Integers) -> Floats:
         """What a grouping with a variance of 1 weighs in each stratum: the cells of a part, where it sees it, or 0."""
         key = labels.tobytes()
         if key not in self._known_sizes:
             own = renumbered(labels[self.possible])
-            size = own.size / (int(own.max()) + 1)
-            self._known_sizes[key] = np.array([size if lies_within(own, each) else 0.0 for each in self.groupings])
+            place = self._places[own.tobytes()]
+            sizes = np.zeros(len(self.groupings))
+            sizes[[place, *self.coarser[place]]] = own.size / (int(own.max()) + 1)
+            self._known_sizes[key] = sizes
         return self._known_sizes[key]
 
     @cached_property
     def _known_sizes(self) -> dict[bytes, Floats]:
         return {}
+
+    @cached_property
+    def _places(self) -> dict[bytes, int]:
+        return {each.tobytes(): place for place, each in enumerate(self.groupings)}
 
     def variances(self, tree: Tree, precision: Floats) -> tuple[tuple[Floats, ...], ...]:
         """Of each level the variances of strata, in the end and from what is at and below, and the weight of its own.
@@ -241,45 +241,69 @@ class Strata:
         return np.asarray(final)
 
 
-def _closed(asked: Sequence[Integers]) -> list[Integers] | None:
-    """The groupings and all that hold two of them; None where parts differ in size or groupings are not orthogonal."""
-    found = list({each.tobytes(): each for each in asked}.values())
+@lru_cache(maxsize=4)  # a plan asks for the same groupings at each loss and each division of it that it compares
+def _closed(
+    asked: tuple[bytes, ...],
+) -> tuple[tuple[Integers, ...], tuple[int, ...], tuple[tuple[int, ...], ...]] | None:
+    """Groupings and all that hold two of them, with their ranks, and of each those that are coarser, coarsest first.
+
+    None where parts differ in size or groupings are not orthogonal. A rank is that of the stratum: the parts of a
+    grouping less the ranks of all coarser ones.
+
+    Each grouping is the memory of its parts, numbered from 0 in the order of their first members.
+    """
+    found = [np.frombuffer(each, dtype=np.int64) for each in asked]
     if any(np.ptp(np.bincount(each)) for each in found):
         return None
+    parts = [int(each.max()) + 1 for each in found]
     pairs = list(combinations(range(len(found)), 2))
     while pairs:
-        one, other = (found[place] for place in pairs.pop())
-        both = _holding(one, other)
-        shared = np.unique(one * (int(other.max()) + 1) + other, return_counts=True)[1]
-        sizes = [each.size // (int(each.max()) + 1) for each in (one, other, both)]
-        if np.ptp(np.bincount(both)) or np.any(shared * sizes[2] != sizes[0] * sizes[1]):
+        one, other = pairs.pop()
+        together, shared = _meeting(found[one], found[other], parts[other])
+        if together.size in (parts[one], parts[other]):  # one lies within the other
+            continue
+        holding = _holding(together // parts[other], together % parts[other])
+        both = int(holding.max()) + 1
+        sizes = [found[0].size // count for count in (parts[one], parts[other], both)]
+        if np.ptp(np.bincount(holding)) or np.any(shared * sizes[2] != sizes[0] * sizes[1]):
             return None
-        if not any(np.array_equal(both, each) for each in found):
+        wide = holding[found[one]]
+        if not any(count == both and np.array_equal(wide, each) for count, each in zip(parts, found, strict=True)):
             pairs += [(place, len(found)) for place in range(len(found))]
-            found.append(both)
+            found.append(wide)
+            parts.append(both)
             if len(found) > MOST_STRATA:
                 return None
-    return found
+    coarser, ranks = [tuple[int, ...]()] * len(found), [0] * len(found)
+    order = sorted(range(len(found)), key=parts.__getitem__)
+    for rank, i in enumerate(order):
+        coarser[i] = tuple(j for j in order[:rank] if parts[j] < parts[i] and lies_within(found[i], found[j]))
+        ranks[i] = parts[i] - sum(ranks[j] for j in coarser[i])
+    return tuple(found), tuple(ranks), tuple(coarser)
+
+
+def _meeting(one: Integers, other: Integers, parts: int) -> tuple[Integers, Integers]:
+    """Which parts of two groupings have a cell in common, as part·parts of the other + its part, and how many."""
+    codes = one * parts + other
+    span = (int(one.max()) + 1) * parts
+    if span > 4 * codes.size:
+        return np.unique(codes, return_counts=True)
+    counts = np.bincount(codes, minlength=span)
+    together = np.flatnonzero(counts)
+    return together, counts[together]
 
 
 def _holding(one: Integers, other: Integers) -> Integers:
-    """The finest grouping whose parts hold those of both."""
+    """Of each part of a grouping, that of the finest grouping that holds it and all parts of another that it meets.
+
+    `one` and `other` are the parts that meet, each pair once.
+    """
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
     sizes = int(one.max()) + 1, int(other.max()) + 1
     joined = coo_array((np.ones(one.size), (one, other + sizes[0])), shape=(sum(sizes), sum(sizes)))
-    return renumbered(connected_components(joined, directed=False)[1][one].astype(np.int64))
-
-
-def _ranks(groupings: Sequence[Integers]) -> list[int]:
-    """Of the stratum of each grouping: its parts less the ranks of all coarser ones."""
-    parts = [int(each.max()) + 1 for each in groupings]
-    ranks = [0] * len(parts)
-    for i in np.argsort(parts, kind="stable"):
-        below = [j for j in range(len(parts)) if j != i and lies_within(groupings[i], groupings[j])]
-        ranks[i] = parts[i] - sum(ranks[j] for j in below)
-    return ranks
+    return renumbered(connected_components(joined, directed=False)[1][: sizes[0]].astype(np.int64))
 
 
 Numbers = tuple[int, Integers, NDArray[Any], float]  # a level, the part of each cell, numbers of parts, their variance

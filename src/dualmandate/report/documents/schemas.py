@@ -11,8 +11,9 @@ from pydantic import BaseModel
 
 from dualmandate.audit.targets.tables_folder import TablesFile
 from dualmandate.errors import UnknownName, did_you_mean
+from dualmandate.inquiry.schema import QueryKeys
 from dualmandate.program.schema import ProgramKeys
-from dualmandate.report.documents import commands, ledger, survey
+from dualmandate.report.documents import commands, inquiry, ledger, survey
 from dualmandate.report.documents.document import DocumentModel
 from dualmandate.report.documents.plan import PlanDocument
 from dualmandate.survey.schema import SurveyFile
@@ -20,10 +21,11 @@ from dualmandate.survey.schema import SurveyFile
 Schema = dict[str, Any]
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
-FILES: dict[str, tuple[type[BaseModel], str]] = {  # null is not TOML, and is left out of their schemas
+FILES: dict[str, tuple[type[BaseModel], str]] = {  # null is not written, and is left out of their schemas
     "program": (ProgramKeys, "A program file of Dualmandate, read as TOML"),
     "survey": (SurveyFile, "A survey file of Dualmandate, read as TOML"),
     "tables": (TablesFile, "What published tables a folder holds, read as TOML"),
+    "query": (QueryKeys, "A question to the records of a program, read as JSON"),
 }
 DOCUMENTS: dict[str, type[DocumentModel]] = {
     "plan": PlanDocument,
@@ -43,6 +45,8 @@ DOCUMENTS: dict[str, type[DocumentModel]] = {
     "release": ledger.ReleaseDocument,
     "publication": ledger.PublicationDocument,
     "check": ledger.CheckDocument,
+    "price": inquiry.PriceDocument,
+    "answer": inquiry.AnswerDocument,
     "preferences": survey.PreferencesDocument,
     "questionnaire": survey.QuestionnaireDocument,
     "audit": commands.AuditDocument,

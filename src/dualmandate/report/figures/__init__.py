@@ -1,6 +1,7 @@
 """One function a picture; each returns a `Figure` with the table behind it, drawn when asked, for desk and phone."""
 
 from dualmandate.report.figures.clipping import clipping
+from dualmandate.report.figures.displaced import displaced
 from dualmandate.report.figures.errors import consequences, existing, strategies, technologies
 from dualmandate.report.figures.extensions import institutions, offering, participation, path, simulated
 from dualmandate.report.figures.figure import Figure
@@ -24,6 +25,7 @@ __all__ = [
     "charges",
     "clipping",
     "consequences",
+    "displaced",
     "distribution",
     "existing",
     "forest",
