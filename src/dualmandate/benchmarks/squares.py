@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from dualmandate.benchmarks.harness import BenchmarkRow, counter
 from dualmandate.benchmarks.published_partitions import adaptive_grid, dawa, quadtree, uniform_grid
-from dualmandate.mechanism import GEOMETRIC, OptimizedMechanism, PartitionMechanism, simulation_keys
-from dualmandate.mechanism.partition import cell_order
-from dualmandate.population import Histogram
+from dualmandate.mechanism import PartitionMechanism, simulation_keys
+from dualmandate.mechanism.partition import apart, cell_order
+from dualmandate.population import Histogram, PrivacyMeasure
 from dualmandate.workload import Workload, all_range, identity, kron, stack, total
 
 SHAPES = ((64, 64), (32, 128))
@@ -120,7 +120,7 @@ def _errors(
         for name, table in tables.items():
             squares.setdefault(name, []).append(float(np.mean(np.square(workload.answers(table) - truth))))
     errors = {name: math.sqrt(float(np.mean(each))) for name, each in squares.items()}
-    plain = OptimizedMechanism(GEOMETRIC).production(workload)
+    plain = apart(workload, PrivacyMeasure.PURE_DP)
     errors[PLAIN] = math.sqrt(plain.expected_squared_error(loss) / workload.query_count)
     return errors.pop("ours"), errors
 

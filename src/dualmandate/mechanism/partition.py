@@ -62,7 +62,7 @@ RECORDS_A_PIECE = (6.0, 10.0)  # N/(noise·K²), for K pieces a side, where noth
 MOST_PIECES = (32, 256)  # that data in which nothing stands out are cut into
 LARGEST_DOMAIN = 4_096  # cells
 LARGEST_SMOOTHED = 2_048  # cells by themselves
-MOST_PARTS = 400  # that a strategy is looked for in a fraction of a second; more are measured cell by cell
+MOST_PARTS = 320  # whose products are written out for a strategy; more are measured cell by cell
 STARTS = 2  # of that search
 ROOT_STEPS = 2**12  # to which the queries on the parts are rounded, to look for a strategy
 LEAST_ASKED = 1e-3  # of the mean, at which each part is asked about, so that it is measured at all
@@ -148,7 +148,7 @@ class PartitionMechanism:
     def _cell_by_cell(
         self, cells: Integers, workload: Workload, loss: Fraction, keys: Keys, probability: float
     ) -> Answers:
-        measurement = _apart(workload, self.privacy_measure)
+        measurement = apart(workload, self.privacy_measure)
         measured = _measured(measurement, cells, loss, keys)
         unbiased = np.asarray(measurement.rows.answers(measured, None), dtype=np.float64)
         values = _smoothed(measurement, measured, loss, unbiased)
@@ -355,7 +355,8 @@ def _is_diagonal(workload: Workload) -> bool:
 
 # A frontier is simulated by many releases for one workload; what does not depend on the data is worked out once.
 @lru_cache(maxsize=4)
-def _apart(workload: Workload, privacy_measure: PrivacyMeasure) -> Measurement:
+def apart(workload: Workload, privacy_measure: PrivacyMeasure) -> Measurement:
+    """The best measurement of all cells, without a partition."""
     return OptimizedMechanism(_law(privacy_measure)).production(workload)
 
 

@@ -56,7 +56,7 @@ class Smoother:
         from scipy.linalg import solve_triangular
 
         try:
-            triangle = np.linalg.cholesky(rows.T @ rows)
+            triangle: Floats = np.asarray(np.linalg.cholesky(rows.T @ rows), dtype=np.float64)
         except np.linalg.LinAlgError:
             return None
         found = []
