@@ -50,6 +50,8 @@ class EventKind(StrEnum):
     KEY_DESTROYED = "key destroyed"
     ANCHORED = "anchored"
     REFUSED = "refused"
+    REQUESTED = "more requested"
+    DECIDED = "decided"
 
 
 @dataclass(frozen=True)
