@@ -228,9 +228,7 @@ class Ledger:
     def sign_decision(self, decision: BudgetDecision, key: Path) -> BudgetDecision:
         """The decision, signed with the key in a file."""
         account, said = self.budget_request(decision.request).account, decision.document()
-        return replace(
-            decision, signature=sign(Role.APPROVAL, self.identifier, decision.by, account, said, key=key)
-        )
+        return replace(decision, signature=sign(Role.APPROVAL, self.identifier, decision.by, account, said, key=key))
 
     def budget_requests(self, account: str | None = None) -> tuple[BudgetRequest, ...]:
         """Every request for more, or those of one account, in their order, each with its decision."""

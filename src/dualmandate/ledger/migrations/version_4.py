@@ -1,4 +1,4 @@
-"""Version 4: entries of requests for more and of their decisions, which version 3 has no words for. The tables are the same.
+"""Version 4: entries of requests for more and of their decisions, unknown to version 3. The tables are the same.
 
 A decision raises a limit: an older dualmandate would refuse what was granted.
 """
