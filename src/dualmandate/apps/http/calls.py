@@ -23,6 +23,7 @@ from dualmandate.report.documents.document import DocumentModel
 
 T = TypeVar("T")
 BEARER = HTTPBearer(auto_error=False, description="A key of the service: dm_…")
+COOKIE = "dm_key"  # of the page: for files alone, which are opened by links
 CSV, JSON = "text/csv", "application/json"
 FAILURES_A_MINUTE = 60.0  # wrong keys from one address
 ASKING = 8  # questions that a worker has under way; others wait their turn
@@ -75,15 +76,16 @@ class Call:
 class Allowed:
     """The roles that may make a request. The matrix of roles and requests is read from these."""
 
-    def __init__(self, *roles: AccessRole) -> None:
-        self.roles = frozenset(roles)
+    def __init__(self, *roles: AccessRole, linked: bool = False) -> None:
+        self.roles, self.linked = frozenset(roles), linked
 
     def __call__(
         self, request: Request, given: Annotated[HTTPAuthorizationCredentials | None, Security(BEARER)]
     ) -> Call:
         """Who calls; refused without a good key, with another role, or too often."""
         worker: Worker = request.app.state.worker
-        caller = None if given is None else worker.service.keys.holder(given.credentials)
+        key = request.cookies.get(COOKIE, "") if self.linked and given is None else ""
+        caller = worker.service.keys.holder(key if given is None else given.credentials)
         if caller is None:
             worker.failures.take(request.client.host if request.client else "")
             raise NotAuthenticated(
@@ -104,6 +106,7 @@ class Allowed:
 
 ANALYST, CURATOR, AUDITOR, ADMINISTRATOR = AccessRole
 Anyone = Annotated[Call, Depends(Allowed(*AccessRole))]
+Follows = Annotated[Call, Depends(Allowed(*AccessRole, linked=True))]
 Asks = Annotated[Call, Depends(Allowed(ANALYST))]
 Prices = Annotated[Call, Depends(Allowed(ANALYST, CURATOR))]
 Reads = Annotated[Call, Depends(Allowed(ANALYST, CURATOR, AUDITOR))]

@@ -27,6 +27,7 @@ from dualmandate.apps.http.calls import (
     Asks,
     Call,
     Decides,
+    Follows,
     Oversees,
     Prices,
     Reads,
@@ -337,7 +338,7 @@ def project(call: Anyone) -> Response:
 
 
 @routes.get("/files/{path:path}", response_class=Response, summary="A public file of a plan, a release or an audit")
-def project_file(call: Anyone, path: str) -> Response:
+def project_file(call: Follows, path: str) -> Response:
     """As it was written; nothing that is not public, and nothing outside of these folders."""
     return served_file(call.service, path)
 
