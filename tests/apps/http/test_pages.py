@@ -169,5 +169,5 @@ def test_every_page_is_usable_and_fits(width: int, served: Served, page: Page, t
             assert findings(page) == [], (role, path)
             assert not too_wide(page), (role, path)
     for scheme in ("light", "dark"):
-        page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        page.emulate_media(color_scheme=scheme)
         assert findings(page) == [], scheme
