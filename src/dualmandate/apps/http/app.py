@@ -111,7 +111,8 @@ def app_of(settings: ServiceSettings) -> FastAPI:
         worker.replies.forget()
         yield
         # Whoever is asked to stop finishes what has begun: its loss is reserved.
-        worker.asking.shutdown(wait=True, cancel_futures=True)
+        for pool in (worker.asking, worker.reading):
+            pool.shutdown(wait=True, cancel_futures=True)
 
     app = FastAPI(
         title="Dualmandate",

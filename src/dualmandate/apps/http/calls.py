@@ -27,6 +27,7 @@ COOKIE = "dm_key"  # of the page: for files alone, which are opened by links
 CSV, JSON = "text/csv", "application/json"
 FAILURES_A_MINUTE = 60.0  # wrong keys from one address
 ASKING = 8  # questions that a worker has under way; others wait their turn
+READING = 8  # prices and kept answers beside them, which wait for no question
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,10 +40,12 @@ class Worker:
     requests: RateLimit
     failures: RateLimit
     asking: Executor = field(default_factory=lambda: ThreadPoolExecutor(ASKING, "asking"))
+    reading: Executor = field(default_factory=lambda: ThreadPoolExecutor(READING, "reading"))
 
-    async def patiently(self, work: Callable[[], T]) -> T:
+    async def patiently(self, work: Callable[[], T], *, asking: bool = False) -> T:
         """The result of some work, if it comes within the time of a request; else the work goes on without it."""
-        task = asyncio.get_running_loop().run_in_executor(self.asking, work)
+        pool = self.asking if asking else self.reading
+        task = asyncio.get_running_loop().run_in_executor(pool, work)
         task.add_done_callback(lambda done: done.cancelled() or done.exception())  # heard, also after nobody waits
         try:
             return await asyncio.wait_for(asyncio.shield(task), self.service.settings.seconds)
