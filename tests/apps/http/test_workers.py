@@ -36,7 +36,7 @@ KILLS = 100 if FULL else 4
 @contextmanager
 def listening(folder: Path, workers: int) -> Iterator[tuple[str, int]]:
     """`dualmandate serve` in a process of its own; its address and its number."""
-    command = [Path(sys.executable).with_name("dualmandate"), "serve", "--port", "0", "--workers", str(workers)]
+    command = [str(Path(sys.executable).with_name("dualmandate")), "serve", "--port", "0", "--workers", str(workers)]
     more = ["--json", "--requests-a-minute", "1000000", "--seconds", "600"]
     with (
         (folder / "log").open("wb") as log,

@@ -28,6 +28,7 @@ from dualmandate.errors import CannotWrite, InvalidRequest, Place
 from dualmandate.report.documents.service import ApiKeyDocument, ApiKeyPart, ApiKeysDocument, ServingDocument
 
 GRACE = 120  # seconds that a worker has to finish what has begun
+HUNG = 120  # seconds after which a worker that does not stir is replaced; on a busy machine it starts slowly
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,7 @@ def serve(typed: ServeFlags, output: Output) -> None:
         access_log=False,  # the log of the service itself says it, without paths
         server_header=False,
         timeout_graceful_shutdown=GRACE,
+        timeout_worker_healthcheck=HUNG,
         ssl_certfile=typed.certificate,
         ssl_keyfile=typed.private_key,
         h11_max_incomplete_event_size=65_536,
