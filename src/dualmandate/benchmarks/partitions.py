@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 
 from dualmandate.benchmarks.harness import BenchmarkRow, counter
 from dualmandate.benchmarks.published_partitions import ahp, dawa
-from dualmandate.mechanism import GEOMETRIC, Measurement, OptimizedMechanism, PartitionMechanism, simulation_keys
-from dualmandate.population import Histogram
+from dualmandate.mechanism import Measurement, PartitionMechanism, simulation_keys
+from dualmandate.mechanism.partition import apart
+from dualmandate.population import Histogram, PrivacyMeasure
 from dualmandate.workload import Workload, groups, identity, prefix
 
 CELLS = 1_024
@@ -91,7 +92,7 @@ def rows(
     listed, found = histograms(cells), []
     for kind, workload in workloads(cells, ranges).items():
         tell = counter(progress, f"{kind}: the optimized strategy, then {repetitions} releases of each", len(listed))
-        plain = OptimizedMechanism(GEOMETRIC).production(workload)
+        plain = apart(workload, PrivacyMeasure.PURE_DP)
         errors: dict[str, _Errors] = {}
         for done, (name, counts) in enumerate(listed.items(), start=1):
             for epsilon in epsilons:

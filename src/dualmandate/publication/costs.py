@@ -137,7 +137,7 @@ def memory_needed(
 ) -> float:
     """Bytes that publishing holds at the most at once: while counting, estimating, fitting or writing."""
     # Here, because its kernels cost more to import than a plan has time for.
-    from dualmandate.publication.consistency.records_fit import MOST_LEVELS
+    from dualmandate.mechanism.synthesis.records_fit import MOST_LEVELS
 
     measured, tables = [each.rows for each in measurements], [t for each in measurements for t in each.workload.tables]
     rows, numbers = sum(each.size for each in measured), sum(table.query_count for table in tables)
@@ -210,8 +210,8 @@ def _measuring(order: ReleaseSpec) -> float:
 def _made_whole(order: ReleaseSpec, nest: NestedTables | None) -> float:
     """Estimates and whole numbers, and the simulations of these."""
     # Here, because their kernels cost more to import than a plan has time for.
+    from dualmandate.mechanism.synthesis.records_fit import MOST_LEVELS, MOST_WORK
     from dualmandate.publication.consistency.histogram_fit import FIRST_LOOK
-    from dualmandate.publication.consistency.records_fit import MOST_LEVELS, MOST_WORK
     from dualmandate.publication.post_processing import DRAWS, MOST_FITTED, MOST_SIMULATED, too_long
 
     count, cells = len(order.tables), float(order.domain.size)
