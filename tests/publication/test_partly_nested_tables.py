@@ -25,6 +25,7 @@ from dualmandate.population import Attribute, Domain, Grouping, Hierarchy, Prote
 from dualmandate.publication import nested_tables, post_processing
 from dualmandate.publication.costs import publication_cost
 from dualmandate.publication.nested_tables import NestWeights, nest_together
+from dualmandate.publication.number_errors import PASSES
 from dualmandate.publication.post_processing import PostProcessed, consistent_nest, post_process
 from dualmandate.publication.release_spec import ReleaseSpec
 from dualmandate.publication.table_intervals import TableIntervals
@@ -363,6 +364,25 @@ def test_laws_of_a_large_nest_are_few(monkeypatch: pytest.MonkeyPatch, most: int
     found, _ = TableIntervals(order, PostProcessed((), "", together=True)).of(table)
     assert len(asked) == laws
     assert np.all(found.intervals["upper_95"] - table.estimates > table.standard_errors)
+
+
+@pytest.mark.parametrize("has_intervals", [False, True])
+def test_files_have_no_intervals_where_one_law_takes_hundreds_of_passes_over_many_cells(
+    monkeypatch: pytest.MonkeyPatch, has_intervals: bool
+) -> None:
+    """Estimates without a closed form are made by conjugate gradients, and each law takes one of them."""
+    uneven = Tabulation.of("ages with one job", ("county", "age"), where={"job": "y"})
+    order = release_spec_of((*CHAIN, uneven), Protection())
+    nest = nest_together(order)
+    assert nest is not None
+    assert not NestWeights(order, nest).is_closed
+    counts = np.random.default_rng(1).poisson(6.0, order.domain.shape).astype(np.int64)
+    table = settled(order, counts, np.random.default_rng(3))[-1]
+    cells = NestWeights(order, nest).cells
+    passed = cells * PASSES - (0 if has_intervals else 1)
+    monkeypatch.setattr("dualmandate.publication.number_errors.MOST_PASSED", passed)
+    found, _ = TableIntervals(order, PostProcessed((), "", together=True)).of(table)
+    assert ("lower_95" in found.intervals) == has_intervals
 
 
 def test_tables_of_adults_have_a_closed_form_beside_those_of_everybody(monkeypatch: pytest.MonkeyPatch) -> None:

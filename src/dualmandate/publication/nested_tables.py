@@ -524,6 +524,11 @@ class NestWeights:
         """Of all leaves together."""
         return self.nest.tree.sizes[-1] * self.nest.chain.sizes[-1]
 
+    @cached_property
+    def is_closed(self) -> bool:
+        """Whether estimates have a closed form: a pass or two, and not hundreds."""
+        return self.nest.is_complete or self.nest.is_orthogonal
+
     def kinds(self) -> NDArray[np.intp]:
         """The kind of each row among all of them."""
         counts = np.cumsum([0, *(len(group.noises) for group in self.order.groups)])

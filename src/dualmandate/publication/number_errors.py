@@ -26,6 +26,7 @@ from dualmandate.workload import Table
 
 MOST_WEIGHED = 2**22  # At most so many weights of noise are looked at for the laws of a table.
 MOST_PASSED = 2**28  # At most so many cells of a nest are passed for them, where weights come from its estimates.
+PASSES = 64  # over a nest for one law, where estimates have no closed form
 MOST_LISTED = 2**26  # At most so many weights are listed to add up the errors of all sums of a table.
 BY_LAW = "by the exact law of the noise"
 
@@ -88,14 +89,22 @@ class NumberErrors:
     @property
     def is_heavy(self) -> bool:
         """Whether even one law has too many weights to be looked at for a file."""
-        return not self.rows.direct and not self._is_counted and self.rows.size > MOST_WEIGHED
+        if self.rows.direct or self._is_counted:
+            return False
+        return self.rows.size > MOST_WEIGHED or (self._most_laws < 1 and not self._is_closed)
 
     @property
     def _most_laws(self) -> int:
         if self._is_counted:
             return MOST_LAWS
-        passed = MOST_PASSED // self.rows.cells if isinstance(self.rows, NestWeights) else MOST_LAWS
+        passed = MOST_LAWS
+        if isinstance(self.rows, NestWeights):
+            passed = MOST_PASSED // (self.rows.cells * (1 if self._is_closed else PASSES))
         return min(MOST_LAWS, MOST_WEIGHED // self.rows.size, passed)
+
+    @property
+    def _is_closed(self) -> bool:
+        return not isinstance(self.rows, NestWeights) or self.rows.is_closed
 
     @property
     def _is_counted(self) -> bool:

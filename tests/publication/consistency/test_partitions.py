@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidDomain
-from dualmandate.publication.consistency.partitions import PartitionChain, Tree
+from dualmandate.publication.consistency.partitions import PartitionChain, Tree, lies_within
 
 
 def indices(*numbers: int) -> NDArray[np.int64]:
@@ -73,3 +73,13 @@ def test_what_does_not_nest_is_refused(parents: tuple[NDArray[np.int64], ...]) -
 def test_structural_zeros_mark_some_cells(zeros: NDArray[np.bool_]) -> None:
     with pytest.raises(InvalidDomain, match="structural zeros"):
         PartitionChain((indices(0, 0),), zeros)
+
+
+def test_one_place_of_a_large_partition_decides_whether_it_lies_within_another() -> None:
+    """A few thousand places tell most; whether it does, all of them."""
+    fine = np.arange(50_000) // 5
+    coarse = fine // 10
+    assert lies_within(fine, coarse)
+    assert not lies_within(coarse, fine)
+    coarse[49_999] += 1
+    assert not lies_within(fine, coarse)

@@ -134,6 +134,13 @@ class TestLabels:
         with pytest.raises(InvalidRelease) as refused:
             read_table(path)
         assert "row-major" in refused.value.why
+        words = [
+            "women" if word == "f" and 700 <= row < 1_400 else word for row, word in enumerate(found["sex"].to_pylist())
+        ]
+        changed = found.set_column(1, "sex", pa.array(words).dictionary_encode())  # of all rows alike in one piece
+        pq.write_table(changed.replace_schema_metadata(found.schema.metadata), path, row_group_size=700)
+        with pytest.raises(InvalidRelease):
+            read_table(path)
 
     def test_files_of_earlier_versions_have_them_among_their_facts(
         self, labeled: PublishedTable, tmp_path: Path

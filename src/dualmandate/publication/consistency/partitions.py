@@ -119,10 +119,16 @@ class PartitionChain(_Levels):
 
     def ancestors(self, level: int) -> Integers:
         """The group of a level that each cell lies in; shape (cells,)."""
-        labels = np.arange(self.sizes[level], dtype=np.int64)
-        for parents in self.parents[level:]:
-            labels = labels[parents]
-        return labels
+        if level not in self._ancestors:
+            labels = np.arange(self.sizes[level], dtype=np.int64)
+            for parents in self.parents[level:]:
+                labels = labels[parents]
+            self._ancestors[level] = labels
+        return self._ancestors[level]
+
+    @cached_property
+    def _ancestors(self) -> dict[int, Integers]:
+        return {}
 
     def sums(self, cells: NDArray[np.generic], level: int) -> Integers:
         """The counts of a level's groups, from those of the cells along the last axis."""

@@ -145,24 +145,23 @@ class Orthogonal:
 
     def seen(self, labels: Integers) -> Seen:
         """What a table of the chain, or one that crosses it, tells apart."""
-        key = labels.tobytes()
-        if key not in self._known:
+        known = self._known.get(id(labels))
+        if known is None:
             found = _seen(self.cells, labels)
             assert found is not None
-            self._known[key] = found
-        return self._known[key]
+            known = self._known[id(labels)] = (labels, found)  # held, so that no other array gets its number
+        return known[1]
 
     def sees(self, labels: Integers) -> tuple[int, ...]:
         """The strata that a table sees: those of the groupings that its own refines."""
-        parts = self.seen(labels).parts
-        key = parts.tobytes()
-        if key not in self._known_strata:
-            place = self._places[key]
-            self._known_strata[key] = tuple(sorted((place, *self.coarser[place])))
-        return self._known_strata[key]
+        seen = self.seen(labels)
+        if id(seen) not in self._known_strata:
+            place = self._places[seen.parts.tobytes()]
+            self._known_strata[id(seen)] = tuple(sorted((place, *self.coarser[place])))
+        return self._known_strata[id(seen)]
 
     @cached_property
-    def _known(self) -> dict[bytes, Seen]:
+    def _known(self) -> dict[int, tuple[Integers, Seen]]:
         return {}
 
     @cached_property
@@ -170,7 +169,7 @@ class Orthogonal:
         return {each.tobytes(): place for place, each in enumerate(self.groupings)}
 
     @cached_property
-    def _known_strata(self) -> dict[bytes, tuple[int, ...]]:
+    def _known_strata(self) -> dict[int, tuple[int, ...]]:
         return {}
 
 
