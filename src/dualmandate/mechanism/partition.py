@@ -2,16 +2,17 @@
 
 Most histograms are nearly even over long stretches, and noise on every cell of them is wasted. In four steps:
 
-1. A small share of the loss decides whether merging is worth it on these data. If not, the best strategy for the
-   workload measures all cells with all of the rest, so that data which cannot be merged cost a few percent.
+1. Where no query adds up cells, all of them are measured with the whole loss. Else a small share of it decides whether
+   merging is worth it on these data. If not, the best strategy for the workload measures all cells with all of the
+   rest, so that data which cannot be merged cost a few percent.
 2. If so, another small share counts the records, which says how long a part may be at most: √(N/(c·noise)) stretches
    of equal length a side, as a grid is laid in [QYL13].
 3. A partition of the cells in their order (`PrunedTree`) is taken by how unevenly records lie in its parts, and parts
    that are longer are cut up. Two attributes are put in one order by a Hilbert curve, along which the quarters of a
    square follow one another.
 4. The pieces are measured by the strategy that is best for the workload as it falls on them, and estimated as smoothly
-   within each part, or among all cells, as the noisy numbers themselves make likely (`Smoother`); the records of a
-   piece are spread evenly over its cells.
+   within each part as the noisy numbers themselves make likely (`Smoother`), as cells are that were measured one by
+   one; the records of a piece are spread evenly over its cells.
 
 The idea of a private partition under a workload's own strategy is that of [LHMW14]. Here the partition is drawn
 exactly, its costs are whole numbers that a record moves by few, and losses in ε and in ρ are served.
@@ -59,7 +60,7 @@ FINENESS = 16  # in which prices are whole numbers
 PART_PRICE = 5  # of a part that has to be found, in noise on a count
 CELL_PRICES = (0.7, 1.0)  # of a cell measured by itself, in the same: where queries add up cells, and where they do not
 RECORDS_A_PIECE = (6.0, 10.0)  # N/(noise·K²), for K pieces a side, where nothing is known but N: by attributes
-MOST_PIECES = (32, 256)  # that data in which nothing stands out are cut into
+MOST_PIECES = (16, 256)  # that data in which nothing stands out are cut into
 LARGEST_DOMAIN = 4_096  # cells
 LARGEST_SMOOTHED = 2_048  # cells by themselves
 MOST_PARTS = 320  # whose products are written out for a strategy; more are measured cell by cell
@@ -97,6 +98,8 @@ class PartitionMechanism:
         tail = tail_of(probability)
         order = cell_order(workload.domain.shape)
         cells = counts.project(workload.domain.names).counts.reshape(-1)
+        if _is_diagonal(workload) and len(cells) <= LARGEST_SMOOTHED:
+            return self._cell_by_cell(cells, workload, one, keys, probability)
         ordered = cells[order].astype(np.int64)
         costs = unevenness(ordered)
         deciding = DECISION_SHARE * (1 if len(cells) >= FEW_CELLS else 2)
@@ -227,8 +230,12 @@ class _Pieces:
 
 
 def _cut_up(starts: Indices, cells: int, stretches: int) -> _Pieces:
-    """Parts cut into equal pieces, as many as there are stretches of equal length in each."""
+    """Parts cut into equal pieces, as many as there are stretches of equal length in each.
+
+    Where twice as many parts stand out as there are stretches, the data are not such as these are laid for.
+    """
     sizes = np.diff(np.append(starts, cells))
+    stretches = stretches if len(starts) < 2 * stretches else 1
     into = np.clip(np.rint(sizes * stretches / cells).astype(np.int64), 1, sizes)
     parts = np.repeat(np.arange(len(starts)), into)
     number = np.arange(len(parts)) - np.repeat(np.cumsum(into) - into, into)
@@ -316,8 +323,9 @@ def _smoothed(measurement: Measurement, measured: Integers, loss: Fraction, unbi
         return unbiased
     scales = _noise_scales(measurement, loss)
     noise = _deviation(measurement) * float(scales[0] / _noise_scales(measurement, Fraction(1))[0])
-    cells = found.fit(measured / _noise_scales(measurement, Fraction(1)), noise=noise)
     workload = measurement.workload
+    numbers = measured / _noise_scales(measurement, Fraction(1))
+    cells = found.fit_around_peaks(numbers, workload.domain.shape, noise=noise)
     return np.asarray(workload.answers(cells.reshape(workload.domain.shape)), dtype=np.float64)
 
 
