@@ -20,7 +20,7 @@ leave open, and as far beyond as noise reaches; they hold whatever the data are.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -28,8 +28,8 @@ from functools import lru_cache
 import numpy as np
 
 from dualmandate.errors import InvalidLoss, InvalidMechanism, TooLarge
-from dualmandate.mechanism.data_dependent import Answers, Keys
-from dualmandate.mechanism.exponential import rate_of, select
+from dualmandate.mechanism.data_dependent import Answers, Curator, Keys, RecordsCurator, Told, chosen, measured
+from dualmandate.mechanism.exponential import rate_of
 from dualmandate.mechanism.gaussian import GAUSSIAN
 from dualmandate.mechanism.geometric import GEOMETRIC
 from dualmandate.mechanism.measurement import Measurement
@@ -70,6 +70,18 @@ class PartitionMechanism:
     def name(self) -> str:
         return f"partition, then an optimized strategy with {_law(self.privacy_measure).name} noise"
 
+    @property
+    def models_records(self) -> bool:
+        return False
+
+    @property
+    def parameters(self) -> dict[str, str]:
+        return {}
+
+    def check(self, workload: Workload, protection: Protection) -> None:
+        """Refuse more than two attributes, too many cells, and exact totals."""
+        _servable(workload, protection)
+
     def answer(
         self,
         counts: Counts,
@@ -81,25 +93,42 @@ class PartitionMechanism:
         probability: float = 0.9,
     ) -> Answers:
         """One release. Cells are merged or not, as a share of the loss decides."""
+        told = self.tell(RecordsCurator(counts, keys), workload, loss, protection=protection)
+        return told.answers(probability)
+
+    def tell(self, curator: Curator, workload: Workload, loss: Fraction, *, protection: Protection) -> Told:
+        """The same from the draws of a curator."""
         one = self._loss_of_one(loss, protection)
         _servable(workload, protection)
-        tail = tail_of(probability)
-        order = cell_order(workload.domain.shape)
-        cells = counts.project(workload.domain.names).counts.reshape(-1)
-        ordered = cells[order].astype(np.int64)
-        costs = unevenness(ordered)
-        deciding = DECISION_SHARE * (1 if len(cells) >= FEW_CELLS else 2)
+        names, order = workload.domain.names, cell_order(workload.domain.shape)
+        count = workload.domain.size
+
+        def cells(counts: Counts) -> Integers:
+            return counts.project(names).counts.reshape(-1)
+
+        known: list[Mapping[Span, NodeCosts]] = []  # both choices are made by the same costs
+
+        def costs(counts: Counts) -> Mapping[Span, NodeCosts]:
+            if not known:
+                known.append(unevenness(cells(counts)[order].astype(np.int64)))
+            return known[0]
+
+        deciding = DECISION_SHARE * (1 if count >= FEW_CELLS else 2)
         rest = (1 - deciding) * one
-        if not self._merges(costs, len(cells), deciding * one, whole=one, keys=keys):
-            return self._cell_by_cell(cells, workload, rest, keys, probability)
+        if not self._merges(costs, count, deciding * one, whole=one, curator=curator):
+            return self._cell_by_cell(cells, workload, rest, curator)
         rate = rate_of(PARTITION_SHARE * one, self.privacy_measure, EVERY_PERSON, sensitivity=COST_MOVES)
-        starts = np.array(PrunedTree(costs, rate, SPLITS, TAKEN_OUT).draw(keys("partition")))
+        starts = curator.draw(
+            "partition",
+            "where the parts begin, in the order of the cells",
+            lambda counts, key: np.array(PrunedTree(costs(counts), rate, SPLITS, TAKEN_OUT).draw(key), dtype=np.int64),
+        )
         rest -= PARTITION_SHARE * one
         found = self._strategy_on(workload, order, starts)
         if found is None:
-            return self._cell_by_cell(cells, workload, rest, keys, probability)
-        measured = _measured(found, np.add.reduceat(ordered, starts), rest, keys)
-        return _from_parts(measured, found, workload, rest, order=order, starts=starts, tail=tail)
+            return self._cell_by_cell(cells, workload, rest, curator)
+        numbers = _measured(found, lambda counts: np.add.reduceat(cells(counts)[order], starts), rest, curator)
+        return _from_parts(numbers, found, workload, rest, order=order, starts=starts)
 
     def _loss_of_one(self, loss: Fraction, protection: Protection) -> Fraction:
         """What is left for one record that comes or goes: a unit's records are m such steps, or 2m where replaced."""
@@ -114,24 +143,36 @@ class PartitionMechanism:
         return Fraction(loss) / int(steps)
 
     def _merges(
-        self, costs: Mapping[Span, NodeCosts], cells: int, share: Fraction, *, whole: Fraction, keys: Keys
+        self,
+        costs: Callable[[Counts], Mapping[Span, NodeCosts]],
+        cells: int,
+        share: Fraction,
+        *,
+        whole: Fraction,
+        curator: Curator,
     ) -> bool:
         """Whether the cheapest partition is worth it; the whole loss' noise on a cell is the price of measuring it."""
         by_root = self.privacy_measure is PrivacyMeasure.ZCDP
         noise = 1 / (2 * math.sqrt(whole)) if by_root else float(1 / whole)
         price = max(1, round(FINENESS * noise))
-        scores = [-least_cost(costs, FINENESS, int(COST_MOVES * PART_PRICE * price)), -int(COST_MOVES * cells * price)]
+        apart = -int(COST_MOVES * cells * price)
+
+        def scores(counts: Counts) -> list[int]:
+            return [-least_cost(costs(counts), FINENESS, int(COST_MOVES * PART_PRICE * price)), apart]
+
         rate = rate_of(share, self.privacy_measure, EVERY_PERSON, sensitivity=COST_MOVES * FINENESS)
-        return select(scores, rate=rate, key=keys("whether to merge")) == 0
+        words = "whether cells are merged (0) or each is measured by itself (1)"
+        return chosen(curator, "whether to merge", words, scores, rate) == 0
 
     def _cell_by_cell(
-        self, cells: Integers, workload: Workload, loss: Fraction, keys: Keys, probability: float
-    ) -> Answers:
+        self, cells: Callable[[Counts], Integers], workload: Workload, loss: Fraction, curator: Curator
+    ) -> Told:
         measurement = _apart(workload, self.privacy_measure)
-        measured = _measured(measurement, cells, loss, keys)
-        values = np.asarray(measurement.rows.answers(measured, None), dtype=np.float64)
-        widths = _apart_widths(measurement, loss, probability)
-        return Answers(np.maximum(values, 0.0) if _only_adds(workload) else values, widths, ALL_ERROR)
+        numbers = _measured(measurement, cells, loss, curator)
+        values = np.asarray(measurement.rows.answers(numbers, None), dtype=np.float64)
+        values = np.maximum(values, 0.0) if _only_adds(workload) else values
+        said = ("all cells, each by itself",)
+        return Told(values, lambda probability: _apart_widths(measurement, loss, probability), ALL_ERROR, measured=said)
 
     def _strategy_on(self, workload: Workload, order: Indices, starts: Indices) -> Measurement | None:
         """The best measurement of the parts for the workload; None where there are too many to look for it."""
@@ -197,13 +238,20 @@ def _servable(workload: Workload, protection: Protection) -> None:
         )
 
 
-def _measured(measurement: Measurement, counts: Integers, loss: Fraction, keys: Keys) -> Integers:
+def _measured(
+    measurement: Measurement, cells: Callable[[Counts], Integers], loss: Fraction, curator: Curator
+) -> Integers:
     """The whole numbers of a measurement with their noise, each kind of row under a key of its own."""
     rows, kinds = measurement.rows, measurement.rows.kinds()
-    found = np.array(rows.count(counts), dtype=np.int64)
+    found = np.empty(len(kinds), dtype=np.int64)
     for kind, noise in enumerate(measurement.noises(loss)):
         here = np.flatnonzero(kinds == kind)
-        found[here] += noise.sampler().draw(keys(f"measurements {kind}"), range(len(here)))
+
+        def exact(counts: Counts, own: Indices = here) -> Integers:
+            return np.asarray(rows.count(cells(counts).astype(np.int64)), dtype=np.int64)[own]
+
+        words = f"{len(here):,} rows of the strategy on {rows.workload.domain.size:,} parts"
+        found[here] = measured(curator, f"measurements {kind}", words, exact, noise)
     return found
 
 
@@ -215,8 +263,7 @@ def _from_parts(
     *,
     order: Indices,
     starts: Indices,
-    tail: float,
-) -> Answers:
+) -> Told:
     """Answers from the measured parts, and how far off they may be."""
     sizes = np.diff(np.append(starts, len(order)))
     scales, rows = _noise_scales(measurement, loss), _dense_rows(measurement, len(starts))
@@ -228,12 +275,19 @@ def _from_parts(
     spread[order] = np.repeat(totals / sizes, sizes)
     values = np.asarray(workload.answers(spread.reshape(workload.domain.shape)), dtype=np.float64)
     queries = _queries(workload)
+    said = (f"{len(starts):,} parts of {len(order):,} cells",)
     if queries is None:
-        return Answers(values, None, NOTHING)
-    lower, upper = (
-        sign * _lower_end(sign * queries[:, order], starts, unbiased, inverse, measurement, tail) for sign in (1, -1)
-    )
-    return Answers(values, np.maximum(values - lower, upper - values), ALL_ERROR)
+        return Told(values, lambda _: None, NOTHING, measured=said)
+
+    def half_widths(probability: float) -> Floats:
+        tail = tail_of(probability)
+        lower, upper = (
+            sign * _lower_end(sign * queries[:, order], starts, unbiased, inverse, measurement, tail)
+            for sign in (1, -1)
+        )
+        return np.asarray(np.maximum(values - lower, upper - values))
+
+    return Told(values, half_widths, ALL_ERROR, measured=said)
 
 
 def _lower_end(

@@ -263,6 +263,8 @@ def technology_words(plan: Plan) -> tuple[str, ...]:
 def measurement_words(plan: Plan) -> list[str]:
     """What gets noise, how many numbers that are, and how near to the best possible."""
     found = plan.technology.found
+    if plan.technology.drawn is not None:
+        return _drawn_words(plan)
     if not found:
         measured = f"Measured: {_measured_words(plan)}"
         if _at_the_limit(plan):
@@ -281,6 +283,29 @@ def measurement_words(plan: Plan) -> list[str]:
         for group, strategy in found.items()
     ]
     return [*lines[:MOST_ROWS], *_more(len(lines), "groups")]
+
+
+def _drawn_words(plan: Plan) -> list[str]:
+    """What a technology does whose errors depend on the data, and how sure the choice is that rests on simulation."""
+    part = plan.extensions.simulation
+    assert part is not None
+    row, privacy_measure = part.stated, plan.choice.privacy_measure
+    lines = [
+        f"Measured: {_measured_words(plan)}, as the technology chooses draw by draw. Its errors depend on the data: "
+        f"those above are simulated on {counted(part.records, 'record')} ({part.source})."
+    ]
+    if row is not None and row.epsilon is not None:
+        low, high = (number(each) for each in (row.epsilon.lower, row.epsilon.upper))
+        lines.append(f"As far as simulation goes, {privacy_measure} lies between {low} and {high} (95 %).")
+    bands = [table for table in plan.tables if table.band is not None]
+    for table in bands[:MOST_ROWS]:
+        assert table.band is not None
+        low, high = (quantity(each, table.unit) for each in table.band)
+        stated = ""
+        if table.stated_half_width is not None:
+            stated = f"; its 95 % intervals would state ±{quantity(table.stated_half_width, table.unit)}"
+        lines.append(f"'{table.table}': typical error {low} to {high} as far as simulation is off{stated}.")
+    return [*lines, *_more(len(bands), "tables")]
 
 
 def _gap(strategy: Strategy) -> str:
@@ -791,6 +816,11 @@ def _simulation(plan: Plan) -> Iterator[str]:
         f"of each technology at each loss. Errors count by the {' and the '.join(part.measures)} measure of this "
         "program; no technology is best for every workload, every data set and every way to count errors."
     )
+    if part.used is not None:
+        yield (
+            f"Errors are compared with those of noise on measurements, and what each would choose with the plan that "
+            f"would be made without '{part.used}'."
+        )
     for row in part.technologies:
         yield from _simulated(plan, part, row)
     studied = [row for row in part.technologies if row.technology != WHOLE_NUMBERS]
@@ -801,7 +831,10 @@ def _simulation(plan: Plan) -> Iterator[str]:
     if studied and not surely:
         yield "At none of these losses does another technology surely err at less cost than the plan's tables."
     if studied:
-        yield "Other technologies are studies: nothing of them was drawn from protected records, or can be approved."
+        yield (
+            "Nothing of this was drawn from protected records. technology in [mechanism] names one of them, and then "
+            "it is planned, approved and published."
+        )
 
 
 def _simulated(plan: Plan, part: SimulationOutcome, row: SimulatedTechnology) -> Iterator[str]:
@@ -828,9 +861,10 @@ def _simulated(plan: Plan, part: SimulationOutcome, row: SimulatedTechnology) ->
     low, high = sorted((abs(row.gained.lower), abs(row.gained.upper)))
     sure = row.gained.lower * row.gained.upper > 0
     band = f" ({_money(plan, low)} to {_money(plan, high)})" if sure else ", give or take what simulation is off by"
+    rival = "the plan" if part.used is None else "measurements"
     yield (
         f"{alone} would choose {plan.choice.privacy_measure} = {number(row.epsilon.value)}{end}, and leave society "
-        f"{_money(plan, abs(row.gained.value))} {better} off than the plan{band}."
+        f"{_money(plan, abs(row.gained.value))} {better} off than {rival}{band}."
     )
 
 

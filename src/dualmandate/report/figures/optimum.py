@@ -81,7 +81,9 @@ def tangency(frontier: Frontier, welfare: SocialWelfare, choice: Choice, *, limi
             "tangent": level + slope * (loss - best),
             "marked": loss == best,
         }
-        for loss in log_grid(TANGENCY_REACH[0] * best, TANGENCY_REACH[1] * best, through=(best,))
+        for loss in log_grid(
+            TANGENCY_REACH[0] * best, TANGENCY_REACH[1] * best, through=(best,), within=frontier.known_losses
+        )
     )
     kind, what = ("number", "accuracy I") if plain else (choice.currency, "value of accuracy")
     table = FigureTable.of(
@@ -209,7 +211,7 @@ def rates(frontier: Frontier, welfare: SocialWelfare, choice: Choice) -> Figure:
             asked: welfare.marginal_privacy_cost(loss) if in_money else welfare.willingness_to_accept(frontier, loss),
             "marked": loss == best,
         }
-        for loss in log_grid(best / RATES_REACH, best * RATES_REACH, through=(best,))
+        for loss in log_grid(best / RATES_REACH, best * RATES_REACH, through=(best,), within=frontier.known_losses)
     )
     what, kind = ("value of accuracy", choice.currency) if in_money else ("accuracy", "number")
     table = FigureTable.of(
@@ -294,7 +296,7 @@ def welfare_curve(frontier: Frontier, welfare: SocialWelfare, choice: Choice) ->
             "kind": candidates.get(loss),
             "marked": loss in candidates,
         }
-        for loss in log_grid(*ends, through=tuple(candidates), points=121)
+        for loss in log_grid(*ends, through=tuple(candidates), points=121, within=frontier.known_losses)
     )
     table = FigureTable.of(
         rows,
@@ -417,7 +419,7 @@ def regret(frontier: Frontier, welfare: SocialWelfare, choice: Choice) -> Figure
     top = welfare.at(frontier, best)
     signposts = (HALF * best, best, DOUBLE * best)
     rows: list[Row] = []
-    for loss in log_grid(best / REGRET_REACH, best * REGRET_REACH, through=signposts):
+    for loss in log_grid(best / REGRET_REACH, best * REGRET_REACH, through=signposts, within=frontier.known_losses):
         forgone = top - welfare.at(frontier, loss)
         regrets = {"relative_regret": forgone / abs(top), "regret": forgone}
         rows.append({"loss": loss, "multiple": loss / best, **regrets, "marked": loss in signposts})
