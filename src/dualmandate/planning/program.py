@@ -221,9 +221,7 @@ def make_plan(program: Program, remaining: Fraction | float | None, progress: Ca
         tables=tables,
         ratios=()  # refused beside a technology
         if technology.drawn is not None
-        else ratio_consequences(
-            program, welfare, measurements=technology.measurements, shares=technology.shares(loss)
-        ),
+        else ratio_consequences(program, welfare, measurements=technology.measurements, shares=technology.shares(loss)),
         comparisons=comparisons,
         saving=saving,
         # The shares of groups of tables stay as planned: to first order the best shares move nothing.

@@ -22,14 +22,17 @@ import numpy as np
 from dualmandate.errors import InvalidMechanism, InvalidRelease, InvalidValue, NotApproved, Place, TooLarge
 from dualmandate.ledger.chain import RELEASE_FILE
 from dualmandate.mechanism import ExactStrategy, MatrixRows, Measurement, StrategyRows, TableRows
+from dualmandate.mechanism.data_dependent import Draw
 from dualmandate.mechanism.strategy.strategy_file import strategy_digest, strategy_document, strategy_from
 from dualmandate.mechanism.technologies import CELLS, DATA_DEPENDENT, OPTIMIZED, TECHNOLOGY_FORMAT, drawn_law
 from dualmandate.planning.saved_plan import LARGEST_PLAN, SavedPlan, exact_content, planned_again, read_json
 from dualmandate.population import PrivacyLoss, PrivacyMeasure, Protection
 from dualmandate.population.arguments import checked_call, expected
+from dualmandate.population.arrays import Floats
 from dualmandate.population.machine import size_words
 from dualmandate.program.file import Document
 from dualmandate.program.program import ProgramFile, read_program
+from dualmandate.publication.measuring import by_table
 from dualmandate.publication.nested_tables import NestWeights, nest_together
 from dualmandate.publication.release import Release, read_facts
 from dualmandate.publication.release_spec import (
@@ -42,6 +45,7 @@ from dualmandate.publication.release_spec import (
     exact_names,
 )
 from dualmandate.publication.rules import check_rules
+from dualmandate.publication.transcripts import told_of
 from dualmandate.publication.writing import PublishedTable, damaged, file_names
 from dualmandate.semantics import guarantee
 from dualmandate.workload import Ratio, Workload
@@ -410,7 +414,14 @@ def load_release(folder: str | Path) -> Release:
     def estimated(name: str) -> PublishedTable:
         return estimates().table(name)
 
-    release = Release(place, facts, measurement, together, ratio, lambda: order().superpopulation, estimated)
+    def again(transcript: tuple[Draw, ...]) -> Floats:
+        told, technology = told_of(order(), transcript), order().technology
+        assert technology is not None
+        parts = by_table(technology.workload.tables, told.values)
+        each = zip(technology.workload.tables, parts, strict=True)
+        return np.concatenate([float(table.grid) * own for table, own in each])
+
+    release = Release(place, facts, measurement, together, ratio, lambda: order().superpopulation, estimated, again)
     return release
 
 

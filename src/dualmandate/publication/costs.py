@@ -285,6 +285,9 @@ def _on_disk(order: ReleaseSpec) -> float:
     """Bytes of a release in all its forms: tables, what was measured, its page."""
     found = ON_DISK + sum(group.rows.size * _row_on_disk(group, order.records) for group in order.groups)
     by_strategy = [not group.rows.direct for group in order.groups for _ in group.tables]
+    if order.technology is not None:  # as many numbers as its tables have are in its transcript, about
+        by_strategy = [True] * len(order.tables)
+        found += ROW_ON_DISK * sum(table.query_count for table in order.tables)
     by_strategy += [False] * len(order.public_tables)
     for place, table in enumerate((*order.tables, *order.public_tables)):
         each = _class_of(table)

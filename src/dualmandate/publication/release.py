@@ -101,6 +101,7 @@ class Release:
     ratio: Callable[[str], Ratio] | None = field(default=None, repr=False)  # by its name: which numbers it divides
     superpopulation: Callable[[], frozenset[str]] = field(default=frozenset, repr=False)  # tables that estimate one
     estimated: Callable[[str], PublishedTable] | None = field(default=None, repr=False)  # of large tables, made again
+    again: Callable[[tuple[Draw, ...]], Floats] | None = field(default=None, repr=False)  # estimates by a transcript
 
     def __repr__(self) -> str:
         loss = f"{self.facts['loss']['currency']} = {chosen_loss(float(Fraction(self.facts['loss']['exact'])))}"
@@ -248,6 +249,12 @@ class Release:
                 instead="read release.measurements(group)",
             )
         return read_transcript(self._checked(self.facts["technology"]["measurements"]))
+
+    def told(self) -> Floats:
+        """The estimates of all tables that have noise, one after the other, made again from the transcript alone."""
+        transcript = self.transcript()
+        assert self.again is not None
+        return self.again(transcript)
 
     def measurements(self, group: str) -> NoisyRows:
         """The measured numbers of a group, with the exact noise of each."""
@@ -398,7 +405,8 @@ class Release:
         numbers = np.arange(math.prod(own)).reshape([1 if i in summed else size for i, size in enumerate(shape)])
         sums = np.broadcast_to(numbers, shape).reshape(-1)
         estimates, spreads, ends, words = self._ends(table, sums, asked_for(probability))
-        columns |= {"estimate": estimates, "standard_error": spreads, "lower": ends[0], "upper": ends[1]}
+        errors = {} if self._is_told(table) else {"standard_error": spreads}
+        columns |= {"estimate": estimates, **errors, "lower": ends[0], "upper": ends[1]}
         covers = self._covers(table)
         told = {"probability": str(probability), "method": words, **({} if covers is None else {"covers": covers})}
         return pa.table(columns).replace_schema_metadata(told)

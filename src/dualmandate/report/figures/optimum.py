@@ -24,6 +24,7 @@ TANGENCY_FINDINGS = {
     "largest epsilon": "The cap stops at {loss}, where more accuracy would still be worth its privacy",
     "fitness for use": "Fitness for use asks for {loss}, more privacy loss than preferences alone would",
     "ledger": "The account stops at {loss}, where more accuracy would still be worth its privacy",
+    "simulation": "The choice stands at {loss}, an end of what was simulated: what lies beyond is not known",
 }
 PHONE_AXIS = 66  # px of its width that a picture on a phone has beside the plane
 HEIGHTS = (300, 380)  # px, of its picture on a phone and on a desk
@@ -37,6 +38,7 @@ RATES_FINDINGS = {
     "largest epsilon": "At {loss} the cap binds: accuracy gained, {mrt}, still exceeds the {wta} asked for it",
     "fitness for use": "At {loss} fitness for use binds: accuracy gained, {mrt}, is less than the {wta} asked for it",
     "ledger": "At {loss} the account binds: accuracy gained, {mrt}, still exceeds the {wta} asked for it",
+    "simulation": "At {loss} what was simulated ends: {mrt} is gained for one more unit, and {wta} asked for it",
 }
 WELFARE_REACH = 8.0  # times the lowest and the highest candidate
 WELFARE_DEPTH = 1.5  # the picture reaches down to this many times the cost at the choice below the lowest candidate,
@@ -47,6 +49,7 @@ END_NAMES = {
     "ledger": "account",
     "fitness for use": "fit for use",
     "participation": "peak of accuracy",
+    "simulation": "simulated",
 }
 REGRET_REACH = 4.0  # from a quarter of the chosen loss to four times it
 HALF, DOUBLE = 0.5, 2.0
@@ -392,7 +395,8 @@ def _ends(plane: Plane, choice: Choice, *, clear: Clearing | None = None) -> lis
     for point in choice.local_optima:
         if point.kind != "end":
             continue
-        floor, name = point.bound_by == "fitness for use", END_NAMES[point.bound_by]
+        below = point.bound_by == "simulation" and point.epsilon <= choice.epsilon
+        floor, name = below or point.bound_by == "fitness for use", END_NAMES[point.bound_by]
         at = chosen_loss(point.epsilon)
         closed = (plane.across.low, point.epsilon) if floor else (point.epsilon, plane.across.high)
         shades.append(plane.closed(*closed))
