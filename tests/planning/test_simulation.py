@@ -92,7 +92,7 @@ class Refusing(Flat):
 def registered(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two technologies of this test alone; those of the registry have theirs."""
     known: dict[str, type[DataDependentMechanism]] = {"flat": Flat, "refusing": Refusing}
-    for name in DATA_DEPENDENT:
+    for name in [*DATA_DEPENDENT]:
         monkeypatch.delitem(DATA_DEPENDENT, name)
     for name, made in known.items():
         monkeypatch.setitem(DATA_DEPENDENT, name, made)

@@ -63,7 +63,7 @@ class Drawn:
         lines = [
             '[program]\nschema = 1\nname = "drawn"\n\n[population]\naccount = "people"\nunit = "person"',
             f'neighbors = "{("add-or-remove", "replace-one")[int(draws.integers(2))]}"',
-            'dropping_is_public = true',
+            "dropping_is_public = true",
             'population_size = { value = 900, unit = "person", source = "drawn" }\nsource = "people.csv"',
             'identifier = "who"\nmost_records_per_unit = 2' if identified else "",
             *(f"attributes.{name} = {{ from = 0, to = {size - 1} }}" for name, size in zip(names, shape, strict=True)),
@@ -103,7 +103,8 @@ def published(plan: Plan, folder: Path) -> tuple[Release, Fraction]:
     """A release, and what its account was charged."""
     ledger = open_ledger(folder / "state" / "ledger.sqlite", make_key(folder / "state" / "key"), create=True)
     pure = plan.loss.privacy_measure is PrivacyMeasure.PURE_DP
-    ledger.open_account(Account("people", "person", (PrivacyLoss.pure if pure else PrivacyLoss.concentrated)(10**6)), by="Ann")
+    cap = PrivacyLoss.pure(10**6) if pure else PrivacyLoss.concentrated(10**6)
+    ledger.open_account(Account("people", "person", cap), by="Ann")
     ledger.approve(Approval("people", plan.digest, plan.charge, "person", by="Ben"))
     assert plan.program.source is not None
     release = publish(plan, plan.program.source, ledger, out=folder / "out", by="Eve", unchecked=True)
@@ -246,6 +247,7 @@ def changed(folder: Path, *edits: tuple[str, str], technology: str = "partition"
 
 
 SIMULATION = '[simulation]\nrecords = "public.csv"\nsource = "drawn"\nrepetitions = 6\ntechnologies = ["partition"]\n'
+HORIZON = '[horizon]\ndiscount_factor = 0.9\nreleases = [0, 1]\nsource = "drawn"\n'
 RATIO = '[[ratios]]\nname = "share"\nnumerator = "one"\ndenominator = "one"\n'
 
 
@@ -267,7 +269,7 @@ RATIO = '[[ratios]]\nname = "share"\nnumerator = "one"\ndenominator = "one"\n'
             InvalidMechanism,
         ),
         (
-            [("[simulation]", "[horizon]\ndiscount_factor = 0.9\nreleases = [0, 1]\nsource = "drawn"\n\n[simulation]")],
+            [("[simulation]", f"{HORIZON}\n[simulation]")],
             "[horizon]",
             "nothing was simulated",
             InvalidMechanism,
