@@ -569,7 +569,7 @@ class SimulationPart(DocumentModel):
     losses: tuple[Positive, ...] = Field(description="In the program's currency.")
     measures: tuple[Text, ...] = Field(description="By which errors count; no ranking holds without them.")
     technologies: tuple[SimulatedTechnologyPart, ...]
-    used: IfAny[Text] = Field(None, description="The technology that the program states, and the plan uses.")
+    used: Text | None = Field(None, description="The technology that the program states, and the plan uses.")
 
 
 class SecretPointPart(DocumentModel):
