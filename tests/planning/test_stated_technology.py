@@ -27,7 +27,10 @@ from dualmandate.planning import release_spec
 from dualmandate.planning.plan import Plan
 from dualmandate.planning.release_spec import release_spec_of_plan
 from dualmandate.population import PrivacyLoss, PrivacyMeasure
+from dualmandate.publication.measuring import by_table
+from dualmandate.publication.public_records import public_histogram
 from dualmandate.publication.release import Release
+from dualmandate.publication.sources import source_file
 from dualmandate.report.documents.plan import plan_document
 from dualmandate.report.documents.schemas import schema
 from dualmandate.report.plan_words import plan_words
@@ -140,8 +143,8 @@ def test_what_plans_is_published_charged_exactly_and_read_back(case: Drawn) -> N
     jsonschema.validate(release.facts, schema("release"))
     assert spent == plan.charge.amount == plan.loss.amount
     assert (release.technology, release.groups) == (case.technology, ())
-    [measured] = plan.exact["measurements"]  # type: ignore[misc]
-    assert measured["technology"]["name"] == case.technology  # type: ignore[index, call-overload]
+    [measured] = plan_document(plan)["exact"]["measurements"]
+    assert measured["technology"]["name"] == case.technology
     again = load_release(release.folder)
     again.check()
     noisy = [table["name"] for table in release.facts["tables"] if not table["exact"]]
@@ -196,6 +199,24 @@ def test_errors_on_the_public_records_are_those_that_were_planned_and_intervals_
         mean, spread = here.mean(), 3 * here.std() / math.sqrt(RELEASES)
         assert math.sqrt(mean + spread) >= table.band[0], table.table
         assert math.sqrt(max(mean - spread, 0)) <= table.band[1], table.table
+
+
+def test_published_intervals_hold_the_truth_about_the_protected_records(case: Drawn) -> None:
+    """Which nobody but a test may look at: the ends in the files, of estimates and of whole numbers."""
+    (release, _), program = released(case), planned(case).program
+    found = public_histogram(
+        source_file(_FOLDERS[case] / "people.csv"), program.domain, protection=program.protection, rules=program.rules
+    )
+    truth = by_table(program.workload.tables, program.workload.answers_from(found.dense()))
+    held, whole = list[np.ndarray[Any, Any]](), list[np.ndarray[Any, Any]]()
+    for asked, exact in zip(program.workload.tables, truth, strict=True):
+        table = release.published(asked.name)
+        ends = table.intervals
+        held.append((ends["lower_95"] - 1e-9 <= exact) & (exact <= ends["upper_95"] + 1e-9))
+        whole.append((ends["value_lower_95"] <= exact) & (exact <= ends["value_upper_95"]))
+        assert np.all(ends["lower_95"] <= ends["lower_90"])
+    assert np.mean(np.concatenate(held)) >= 0.9
+    assert np.mean(np.concatenate(whole)) >= np.mean(np.concatenate(held))
 
 
 def test_intervals_are_those_of_the_files_and_sums_have_none(case: Drawn) -> None:

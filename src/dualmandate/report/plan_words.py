@@ -824,12 +824,13 @@ def _simulation(plan: Plan) -> Iterator[str]:
     for row in part.technologies:
         yield from _simulated(plan, part, row)
     studied = [row for row in part.technologies if row.technology != WHOLE_NUMBERS]
+    tables = "the plan's tables" if part.used is None else "measurements"
     surely = [(loss, found.technology) for at, loss in enumerate(part.losses) if (found := part.best(at)) is not None]
     for name in dict.fromkeys(name for _, name in surely):
         at = ", ".join(number(loss) for loss, each in surely if each == name)
-        yield f"At {privacy_measure} = {at} '{name}' surely errs at less cost than the plan's tables, and at the least."
+        yield f"At {privacy_measure} = {at} '{name}' surely errs at less cost than {tables}, and at the least."
     if studied and not surely:
-        yield "At none of these losses does another technology surely err at less cost than the plan's tables."
+        yield f"At none of these losses does another technology surely err at less cost than {tables}."
     if studied:
         yield (
             "Nothing of this was drawn from protected records. technology in [mechanism] names one of them, and then "
@@ -845,8 +846,9 @@ def _simulated(plan: Plan, part: SimulationOutcome, row: SimulatedTechnology) ->
         f"{number(error.value)} ({number(error.lower)} to {number(error.upper)}) at {number(loss)}"
         for loss, error in zip(part.losses, row.errors, strict=True)
     )
+    noise = "the plan's noise" if part.used is None else "noise on measurements"
     what = "The plan's own tables, in whole numbers" if row.technology == WHOLE_NUMBERS else f"'{row.technology}'"
-    yield f"{what}: errors cost so many times those of the plan's noise (95 % bands): {times}."
+    yield f"{what}: errors cost so many times those of {noise} (95 % bands): {times}."
     if row.bias is not None:
         yield (
             f"At the choice {percent(row.bias)} of its squared error is bias, the same in every release; the rest is "
