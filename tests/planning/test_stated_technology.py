@@ -341,3 +341,66 @@ def test_another_format_of_a_technology_is_not_published(case: Drawn, monkeypatc
     monkeypatch.setattr(release_spec, "TECHNOLOGY_FORMAT", 10**6)
     with pytest.raises(NotApproved, match="another version"):
         release_spec_of_plan(plan)
+
+
+WIDE = """
+[program]
+schema = 1
+name = "wide"
+
+[population]
+account = "people"
+unit = "person"
+neighbors = "add-or-remove"
+population_size = { value = 400, unit = "person", source = "drawn" }
+source = "people.csv"
+ATTRIBUTES
+
+[[workload]]
+name = "all"
+by = ["a0", "a1"]
+value_of_accuracy = { value = 1, unit = "USD per person^2", source = "drawn" }
+
+[[workload]]
+name = "one"
+by = ["a1", "a11"]
+value_of_accuracy = { value = 1, unit = "USD per person^2", source = "drawn" }
+
+[mechanism]
+noise = "geometric"
+technology = "adaptive marginals"
+
+[preferences]
+information_utility = "linear"
+mean_disclosure_cost = { value = 1, unit = "USD per person per epsilon", source = "drawn" }
+
+[simulation]
+records = "public.csv"
+source = "drawn"
+technologies = ["adaptive marginals"]
+repetitions = 2
+"""
+
+
+def test_a_domain_of_more_cells_than_are_told_is_counted_by_its_marginals(tmp_path: Path) -> None:
+    """Five to the twelfth: no histogram, and the records of the release are dealt by the attributes of its tables."""
+    attributes = "\n".join(f"attributes.a{number} = {{ from = 0, to = 4 }}" for number in range(12))
+    (tmp_path / "program.toml").write_text(WIDE.replace("ATTRIBUTES", attributes), encoding="utf-8")
+    for name, seed in (("people.csv", 1), ("public.csv", 2)):
+        levels = np.minimum(np.random.default_rng(seed).geometric(0.5, (400, 12)) - 1, 4)
+        rows = "".join(",".join(map(str, row)) + "\n" for row in levels.tolist())
+        (tmp_path / name).write_text(",".join(f"a{number}" for number in range(12)) + "\n" + rows, encoding="utf-8")
+    plan = load(tmp_path / "program.toml").plan()
+    order = release_spec_of_plan(plan)
+    assert order.marginals == ((0, 1), (1, 11))
+    release, _ = published(plan, tmp_path)
+    people = np.loadtxt(tmp_path / "people.csv", delimiter=",", skiprows=1, dtype=np.int64)
+    for name, axes in (("all", (0, 1)), ("one", (1, 11))):
+        exact = np.bincount(np.ravel_multi_index(tuple(people[:, axes].T), (5, 5)), minlength=25)
+        ends = release.published(name).intervals
+        assert np.mean((ends["lower_95"] <= exact) & (exact <= ends["upper_95"])) >= 0.9
+    assert release.records().column_names == ["a0", "a1", "a11"]
+    both, other = (release.published(name).values for name in ("all", "one"))
+    assert both is not None
+    assert other is not None
+    assert np.array_equal(both.reshape(5, 5).sum(axis=0), other.reshape(5, 5).sum(axis=1))
