@@ -99,8 +99,9 @@ def drawn(number: int, cells: int = CELLS) -> tuple[str, Integers]:
         hills = zip(
             *(random.uniform(0.2, 1, 3), random.uniform(0, 1, 3), 10 ** random.uniform(-2.2, -0.7, 3)), strict=True
         )
-        drawn = [high / wide * np.exp(-0.5 * ((at - middle) / wide) ** 2) for high, middle, wide in hills]
-        shares = np.asarray(np.sum(drawn, axis=0) + 1e-6)
+        shares = np.full(cells, 1e-6)
+        for high, middle, wide in hills:
+            shares += high / wide * np.exp(-0.5 * ((at - middle) / wide) ** 2)
     elif family == "steps":
         ends = np.sort(random.choice(np.arange(1, cells), int(random.integers(2, 40)), replace=False))
         levels = random.lognormal(0, 1.2, len(ends) + 1)

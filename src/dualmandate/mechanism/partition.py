@@ -6,7 +6,8 @@ Most histograms are nearly even over long stretches, and noise on every cell of 
    merging is worth it on these data. If not, the best strategy for the workload measures all cells with all of the
    rest, so that data which cannot be merged cost a few percent.
 2. If so, another small share counts the records, which says how long a part may be at most: √(N/(c·noise)) stretches
-   of equal length a side, as a grid is laid in [QYL13].
+   of equal length a side, as a grid is laid in [QYL13]. Where these were too many for a strategy, as in large tables
+   of two attributes, all cells are measured.
 3. A partition of the cells in their order (`PrunedTree`) is taken by how unevenly records lie in its parts, and parts
    that are longer are cut up. Two attributes are put in one order by a Hilbert curve, along which the quarters of a
    square follow one another.
@@ -61,7 +62,7 @@ FINENESS = 16  # in which prices are whole numbers
 PART_PRICE = 5  # of a part that has to be found, in noise on a count
 CELL_PRICES = (0.7, 1.0)  # of a cell measured by itself, in the same: where queries add up cells, and where they do not
 RECORDS_A_PIECE = (6.0, 10.0)  # N/(noise·K²), for K pieces a side, where nothing is known but N: by attributes
-MOST_PIECES = (16, 256)  # that data in which nothing stands out are cut into
+MOST_PIECES = (16, 4_096)  # that data in which nothing stands out are cut into
 LARGEST_DOMAIN = 4_096  # cells
 LARGEST_SMOOTHED = 2_048  # cells by themselves
 MOST_PARTS = 320  # whose products are written out for a strategy; more are measured cell by cell
@@ -130,13 +131,16 @@ class PartitionMechanism:
         deciding = DECISION_SHARE * (1 if count >= FEW_CELLS else 2)
         if not self._merges(costs, workload, deciding * one, whole=one, curator=curator):
             return self._cell_by_cell(cells, workload, (1 - deciding) * one, curator)
+        stretches = self._stretches(cells, one, curator, sides=_sides(workload))
+        if stretches > MOST_PARTS:
+            return self._cell_by_cell(cells, workload, (1 - deciding - COUNT_SHARE) * one, curator)
         rate = rate_of(PARTITION_SHARE * one, self.privacy_measure, EVERY_PERSON, sensitivity=COST_MOVES)
         found = curator.draw(
             "partition",
             "where the parts begin, in the order of the cells",
             lambda counts, key: np.array(PrunedTree(costs(counts), rate, SPLITS, TAKEN_OUT, OPENED).draw(key)),
         )
-        pieces = _cut_up(found, count, self._stretches(cells, one, curator, sides=_sides(workload)))
+        pieces = _cut_up(found, count, stretches)
         rest = (1 - deciding - COUNT_SHARE - PARTITION_SHARE) * one
         if len(pieces.starts) > MOST_PARTS and not _is_diagonal(workload):
             return self._cell_by_cell(cells, workload, rest, curator)
@@ -287,11 +291,17 @@ class _Pieces:
 def _cut_up(starts: Indices, cells: int, stretches: int) -> _Pieces:
     """Parts cut into equal pieces, as many as there are stretches of equal length in each.
 
-    Where twice as many parts stand out as there are stretches, the data are not such as these are laid for.
+    Where twice as many parts stand out as there are stretches, the data are not such as these are laid for; and there
+    are fewer where pieces would be too many for a strategy.
     """
     sizes = np.diff(np.append(starts, cells))
     stretches = stretches if len(starts) < 2 * stretches else 1
-    into = np.clip(np.rint(sizes * stretches / cells).astype(np.int64), 1, sizes)
+    into = np.ones_like(sizes)
+    while stretches > 1:
+        into = np.clip(np.rint(sizes * stretches / cells).astype(np.int64), 1, sizes)
+        if into.sum() <= MOST_PARTS:
+            break
+        into, stretches = np.ones_like(sizes), stretches // 2
     parts = np.repeat(np.arange(len(starts)), into)
     number = np.arange(len(parts)) - np.repeat(np.cumsum(into) - into, into)
     cut = starts[parts] + number * sizes[parts] // into[parts]
