@@ -12,6 +12,7 @@ import numpy as np
 
 from dualmandate.audit.claims.attack import ClaimedGroup, ClaimedNoise, ClaimedRelease, Labels
 from dualmandate.audit.claims.checks import FEWEST, RowNoise, SharedNoise, own_law, shared_noise
+from dualmandate.audit.claims.exact_groups import ExactGroups
 from dualmandate.audit.claims.membership import membership_in
 from dualmandate.audit.linkage.attack import Homes, linkage_targets
 from dualmandate.audit.options import AuditOptions
@@ -60,7 +61,9 @@ def targets_of(release: Release, options: AuditOptions) -> Targets:
     claimed = claim_of(release, program, beside)
     member = membership_in(claimed, options.key)
     clipped = {table["name"]: table["clipped"] for table in release.facts["tables"] if table.get("clipped")}
-    sure = (claimed,) if member is None else (claimed, member)
+    groups = {table.name: table.query_count for table in _exact_tables(program) if table.query_count > 1}
+    told = (ExactGroups(groups, claimed.coarsening),) if groups else ()
+    sure = (claimed, *told) if member is None else (claimed, *told, member)
     if member is None:
         apart = (*apart, "membership: tests are for units of one record, whose measured rows have one kind of noise")
     try:
@@ -106,7 +109,6 @@ def claim_of(release: Release, program: ProgramFile, beside: Mapping[str, Shared
         program.protection.most_records_per_unit,
         beside or {},
         dense_shape(program.domain),
-        {table.name: table.query_count for table in _exact_tables(program) if table.query_count > 1},
     )
 
 
