@@ -85,7 +85,7 @@ class SparseLinkageAttack:
         file = Scoreboard.of(target, absent, draws)
         self.effort.say(f"looking for {len(sought):,} people in {target.name}")
         found = [file.best(*_auxiliary(target, person, draws)) for person in present]
-        right = sum(best == person for best, person in zip(found, present, strict=True))
+        right = sum(best == person for best, person in zip(found, present.tolist(), strict=True))
         stray = sum(file.best(*_auxiliary(target, person, draws)) is not None for person in absent)
         records = len(file.people)
         what = (
