@@ -304,3 +304,22 @@ def test_it_says_what_clipped_tables_count_as_the_release_does(tmp_path: Path) -
     assert f"what is counted: in 'cost by region': {counted}\n" in audit.words()
     assert AuditDocument.model_validate(audit.document()).clipped == audit.clipped
     assert f"What is counted in 'cost by region': {counted}." in unescape(audit_page(audit))
+
+
+def test_exact_totals_by_groups_tell_the_group_of_one_whose_others_are_known(tmp_path: Path) -> None:
+    import tests.planning.test_released as made
+
+    exact = made.PROGRAM.replace('"add-or-remove"', '"replace-one"\ndropping_is_public = true')
+    exact = exact.replace('[[workload]]\nname = "wards"', '[[invariants]]\nname = "residents of wards"', 1)
+    exact = exact.replace('value_of_accuracy = { value = 50, unit = "USD per person^2", source = "made up" }', "", 1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(made, "PROGRAM", exact)
+        told = run_audit(made.released(tmp_path, "workload"))
+    (finding,) = [each for each in told.findings if each.claim.startswith("in which of 3 groups")]
+    assert "'residents of wards'" in finding.claim
+    assert (finding.success, finding.baselines[0].success) == (Rate(3, 3), Rate(1, 3))
+    assert finding.attacker_knows == "everybody else's records"
+    assert finding.claim in " ".join(verdict(told.findings))
+    (tmp_path / "noisy").mkdir()
+    with_noise = run_audit(made.released(tmp_path / "noisy", "workload"))
+    assert not [each for each in with_noise.findings if each.claim.startswith("in which of")]

@@ -14,8 +14,8 @@ from tests.publication.test_marginals_published import Pairs
 from dualmandate import load_release
 from dualmandate.errors import InvalidRequest
 from dualmandate.mechanism.strategy import strategy as optimizing
+from dualmandate.mechanism.synthesis.records_fit import FittedRecords
 from dualmandate.population import Attribute, Domain
-from dualmandate.publication.consistency.records_fit import FittedRecords
 from dualmandate.publication.release import Release
 from dualmandate.publication.synthetic_records import records_of_levels
 from dualmandate.publication.writing import Csv, Parquet

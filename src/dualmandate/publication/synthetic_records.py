@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dualmandate.mechanism.synthesis.records_fit import FittedRecords
 from dualmandate.population import Domain
 from dualmandate.population.arrays import Integers
 from dualmandate.population.labels import Labels
-from dualmandate.publication.consistency.records_fit import FittedRecords
 from dualmandate.publication.writing import NO_FACTS, ROWS_AT_ONCE, PublishedTable, ReleaseSheet
 from dualmandate.workload import Table, Total
 

@@ -43,7 +43,7 @@ from dualmandate.population.labels import label_of
 from dualmandate.program.program import ProgramFile
 from dualmandate.publication.release import Release
 from dualmandate.publication.release_spec import NUMBER_OF_RECORDS
-from dualmandate.workload import Tabulation, Workload
+from dualmandate.workload import Table, Tabulation, Workload
 from dualmandate.workload.statistics_count import count_statistics
 
 PROBED = 2**36  # records of a cell at most, in files that rows are told apart by
@@ -122,7 +122,13 @@ def claim_of(release: Release, program: ProgramFile, beside: Mapping[str, Shared
         program.protection.most_records_per_unit,
         beside or {},
         dense_shape(program.domain),
+        {table.name: table.query_count for table in _exact_tables(program) if table.query_count > 1},
     )
+
+
+def _exact_tables(program: ProgramFile) -> tuple[Table, ...]:
+    exact = [Tabulation(each.name, each.by, each.where) for each in program.protection.invariants]
+    return Workload.from_tabulations(program.domain, exact).tables if exact else ()
 
 
 def _group(release: Release, name: str, shape: tuple[int, ...]) -> ClaimedGroup:
@@ -155,8 +161,7 @@ def _kept(program: ProgramFile) -> Callable[[int, int], bool] | None:
         return None
     if not protection.invariants or protection.records_together > 1:
         return lambda one, other: one != other
-    exact = [Tabulation(each.name, each.by, each.where) for each in protection.invariants]
-    totals = Workload.from_tabulations(domain, exact).tables
+    totals = _exact_tables(program)
 
     @cache
     def counted_in(cell: int) -> tuple[bytes, ...]:

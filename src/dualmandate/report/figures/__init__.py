@@ -1,6 +1,7 @@
 """One function a picture; each returns a `Figure` with the table behind it, drawn when asked, for desk and phone."""
 
 from dualmandate.report.figures.clipping import clipping
+from dualmandate.report.figures.curves import CurveWords, curves
 from dualmandate.report.figures.displaced import displaced
 from dualmandate.report.figures.errors import consequences, existing, strategies, technologies
 from dualmandate.report.figures.extensions import institutions, offering, participation, path, simulated
@@ -21,11 +22,13 @@ from dualmandate.report.figures.uncertainty import (
 )
 
 __all__ = [
+    "CurveWords",
     "Figure",
     "WhatIf",
     "charges",
     "clipping",
     "consequences",
+    "curves",
     "displaced",
     "distribution",
     "existing",
