@@ -160,7 +160,7 @@ def test_rounded_and_noisy_tables_are_attacked_beside_guessers(tmp_path: Path) -
     noisy = BLOCKS.replace('file = "sex.csv"', 'file = "sex.csv"\nmean_absolute_error = 1.5').replace(
         'file = "everybody.csv"', 'file = "everybody.csv"\nrounded_to = 3'
     )
-    (finding,) = found(
+    finding, _, _ = found(
         written(tmp_path / "noisy", noisy, {**FILES, "sex.csv": "block,sex,count\n1,F,3.5\n1,M,2\n2,F,-1\n2,M,0\n"})
     )
     assert finding.reference == "synthetic"

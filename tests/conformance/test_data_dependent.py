@@ -19,10 +19,11 @@ from dualmandate.mechanism import (
 )
 from dualmandate.mechanism.data_dependent import PublishedMechanism, RecordsCurator, TranscriptCurator
 from dualmandate.population import Counts, Domain, Neighbors, PrivacyMeasure, Protection, Records
-from dualmandate.workload import Workload, marginals
+from dualmandate.workload import Workload, marginals, total
 
 EVERY_PERSON, REPLACE_ONE = Protection(), Protection(neighbors=Neighbors.REPLACE_ONE)
 PROBABILITY = 0.9
+NOBODY = np.zeros((0, 1), dtype=np.int64)
 MEASURES = (PrivacyMeasure.ZCDP, PrivacyMeasure.PURE_DP)
 
 
@@ -125,6 +126,21 @@ def test_what_it_says_is_a_function_of_its_transcript(case: Case, protection: Pr
     for transcript in (curator.transcript[:-1], curator.transcript[1:]):
         with pytest.raises(InvalidRelease, match="does not go on"):
             case.mechanism.tell(TranscriptCurator(transcript), case.workload, Fraction(1, 3), protection=protection)
+
+
+@pytest.mark.parametrize("loss", [Fraction(1, 10**5), Fraction(1, 4)])
+def test_one_query_about_nobody_is_answered_within_its_interval(case: Case, loss: Fraction) -> None:
+    """At a loss that tells nothing, and at one that tells a little."""
+    workload, held = total(7), []
+    for repetition in range(10):
+        found = case.mechanism.answer(
+            Records(workload.domain, NOBODY), workload, loss, simulation_keys(2, repetition), probability=PROBABILITY
+        )
+        assert found.values.shape == (1,)
+        assert found.half_widths is not None
+        assert np.isfinite(found.half_widths).all()
+        held.append(abs(found.values[0]) <= found.half_widths[0])
+    assert sum(held) >= 7  # fewer than 7 of 10 come once in 80 times where each holds with .9; these are what they are
 
 
 def test_replaced_records_are_served_or_refused(case: Case) -> None:

@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 
 from dualmandate.mechanism import simulation_keys
-from dualmandate.mechanism.noise.laws import precision
-from dualmandate.mechanism.pruned_tree import COST_MOVES, NodeCosts, PrunedTree, Span, least_cost, unevenness
+from dualmandate.mechanism.noise.laws import precision, resolve
+from dualmandate.mechanism.noise.words import words_of_cell
+from dualmandate.mechanism.pruned_tree import COST_MOVES, Fork, PrunedTree, TreeCosts, unevenness
 
-SPLITS, TAKEN_OUT = Fraction(1, 3), Fraction(1, 10)
+SPLITS, TAKEN_OUT, OPENED = Fraction(1, 3), Fraction(1, 10), Fraction(1, 4)
 COUNTS = (3, 0, 1, 7)
 # Each way to cut, as choices from the root downwards, gives where parts begin.
 Partition = tuple[int, ...]
@@ -40,11 +41,12 @@ def law(counts: tuple[int, ...], rate: float) -> dict[Partition, float]:
         size, middle = stop - start, (start + stop) // 2
         if size == 1:
             return (((start,), 1.0),)
-        out = float(TAKEN_OUT) if size >= 3 else 0.0
+        opened = float(OPENED) if size == len(counts) else 1.0
+        splits, out = opened * float(SPLITS), opened * float(TAKEN_OUT) if size >= 3 else 0.0
         whole: Partition = (start,)
-        found = [(whole, (1 - float(SPLITS) - out) * weight(start, stop))]
+        found = [(whole, (1 - splits - out) * weight(start, stop))]
         for left, one in ways(start, middle):
-            found += [(left + right, float(SPLITS) * one * other) for right, other in ways(middle, stop)]
+            found += [(left + right, splits * one * other) for right, other in ways(middle, stop)]
         for cell in range(start, stop) if out else ():
             begun = tuple(sorted({start, cell, cell + 1} - {stop}))
             found.append((begun, out / size * weight(start, cell) * weight(cell + 1, stop)))
@@ -58,21 +60,30 @@ def law(counts: tuple[int, ...], rate: float) -> dict[Partition, float]:
 
 
 def tree(counts: tuple[int, ...], rate: Fraction) -> PrunedTree:
-    return PrunedTree(unevenness(np.array(counts)), rate, SPLITS, TAKEN_OUT)
+    return PrunedTree(unevenness(np.array(counts)), rate, SPLITS, TAKEN_OUT, OPENED)
+
+
+def node_of(costs: TreeCosts, start: int, stop: int) -> int:
+    return int(np.flatnonzero((costs.nodes[:, 0] == start) & (costs.nodes[:, 1] == stop))[0])
 
 
 def test_costs_are_distances_from_the_best_middle() -> None:
     counts = np.array([4, 0, 0, 9, 2])
     costs = unevenness(counts)
-    assert next(iter(costs)) == (0, 5)
-    assert costs[0, 5].whole == 3 * 5 + 4 + 4 + 2 == around_best(counts)  # from 4 on
+    assert costs.nodes[0, :2].tolist() == [0, 5]
+    assert costs.whole[0] == 3 * 5 + 4 + 4 + 2 == around_best(counts)  # from 4 on
     expected = [around_best(counts[:cell]) + around_best(counts[cell + 1 :]) for cell in range(5)]
-    assert costs[0, 5].without.tolist() == expected
-    assert costs[0, 2].without.tolist() == []
+    assert costs.without(0).tolist() == expected
+    assert costs.without(node_of(costs, 0, 2)).tolist() == []
     random = np.random.default_rng(5)
     for size in (1, 2, 7, 16, 33):
         values = random.poisson(3, size)
-        assert all(each.whole == around_best(values[slice(*span)]) for span, each in unevenness(values).items())
+        costs = unevenness(values)
+        for node, (start, stop, *_) in enumerate(costs.nodes.tolist()):
+            assert costs.whole[node] == around_best(values[start:stop])
+            cells = range(start, stop) if stop - start > 2 else ()
+            found = [around_best(values[start:cell]) + around_best(values[cell + 1 : stop]) for cell in cells]
+            assert costs.without(node).tolist() == found
 
 
 def test_a_record_moves_costs_within_their_range() -> None:
@@ -82,19 +93,19 @@ def test_a_record_moves_costs_within_their_range() -> None:
         more = counts.copy()
         more[random.integers(9)] += 1
         one, other = unevenness(counts), unevenness(more)
-        for span in one:
-            moved = np.append(other[span].without - one[span].without, other[span].whole - one[span].whole)
+        for node in range(len(one.nodes)):
+            moved = np.append(other.without(node) - one.without(node), other.whole[node] - one.whole[node])
             assert -1 <= moved.min() <= moved.max() <= 3
-        assert -16 <= least_cost(other, 16, 7) - least_cost(one, 16, 7) <= 48
+        assert -16 <= other.least(16, 7) - one.least(16, 7) <= 48
     assert 2 * COST_MOVES == 1 + 3
 
 
 def test_the_least_cost_is_that_of_the_best_way_to_halve() -> None:
     costs = unevenness(np.array([5, 5, 0, 0, 0, 0, 0, 9]))
     # 5 5 | 0 0 | 0 0 0 9 halved to 0 0 | 0 | 9 has nothing uneven; the whole costs 3·4 + 5·5 from 5 on.
-    assert least_cost(costs, 1, 1) == 5
-    assert least_cost(costs, 1, 100) == 137
-    assert least_cost({(0, 1): NodeCosts(0, np.zeros(0, dtype=np.int64))}, 16, 3) == 3
+    assert costs.least(1, 1) == 5
+    assert costs.least(1, 100) == 137
+    assert unevenness(np.array([8])).least(16, 3) == 3
 
 
 @pytest.mark.parametrize("counts", [COUNTS, (0, 6, 0, 0, 0), (2,)])
@@ -113,7 +124,7 @@ def test_draws_have_the_probabilities_of_the_formula(counts: tuple[int, ...]) ->
 def test_shares_are_those_of_the_formula() -> None:
     """The root stays whole with the probability of the partition into one part."""
     with precision(200):
-        shares = [float(each) for each in tree(COUNTS, Fraction(1, 5)).shares((0, 4), 200)]
+        shares = [float(each) for each in tree(COUNTS, Fraction(1, 5)).shares(0, 200)]
     assert shares[0] == pytest.approx(law(COUNTS, 0.2)[0,], rel=1e-12)
     assert shares[-1] == pytest.approx(1.0, rel=1e-12)
 
@@ -142,5 +153,36 @@ def test_what_is_even_stays_whole_and_what_is_not_is_cut() -> None:
 
 
 def test_a_span_is_one_node() -> None:
-    spans: list[Span] = list(unevenness(np.zeros(13, dtype=np.int64)))
+    spans = [tuple(each) for each in unevenness(np.zeros(13, dtype=np.int64)).nodes[:, :2].tolist()]
     assert len(spans) == len(set(spans)) == 2 * 13 - 1
+
+
+@pytest.mark.parametrize("scale", [1, 10**6])
+def test_floats_draw_what_balls_draw_and_are_as_near_as_they_say(scale: int) -> None:
+    random = np.random.default_rng(3)
+    for repetition in range(6):
+        counts = tuple((scale * random.poisson(2, 21)).tolist())
+        drawn = tree(counts, Fraction(1, 7 * scale))
+        for node in range(len(drawn.costs.nodes)):
+            if drawn.costs.size(node) == 1:
+                continue
+            bounds, slack = drawn._near_shares(node)
+            with precision(300):
+                exact = [float(each) for each in drawn.shares(node, 300)]
+            assert slack < 1e-7
+            assert np.abs(bounds - exact).max() < slack
+            key = simulation_keys(4, repetition)("partition")
+            slowly = resolve(Fork(drawn, node), words_of_cell(key, node, level=0))
+            assert drawn._chosen(node, words_of_cell(key, node, level=0)) == slowly
+
+
+def test_a_word_at_a_threshold_is_resolved_in_balls() -> None:
+    """Words on both sides of a threshold, nearer than floats can tell."""
+    drawn = tree((7, 0, 1, 9, 2, 2, 2, 2), Fraction(1, 9))
+    bounds, _ = drawn._near_shares(0)
+    with precision(300):
+        edge = drawn.shares(0, 300)[0]
+        [(word, _)] = Fork(drawn, 0).floors(range(1), 64)
+    assert abs(float(edge) - bounds[0]) < 1e-12
+    assert drawn._chosen(0, iter([word - 1, 0, 0])) == 0
+    assert drawn._chosen(0, iter([word + 1, 0, 0])) == 1

@@ -1,26 +1,31 @@
 """Partition, then measure: cells that are alike are merged, and an optimized strategy measures the parts.
 
-Most histograms are nearly even over long stretches, and noise on every cell of them is wasted. In three steps:
+Most histograms are nearly even over long stretches, and noise on every cell of them is wasted. In four steps:
 
-1. A small share of the loss decides whether merging is worth it on these data. If not, the best strategy for the
-   workload measures all cells with all of the rest, so that data which cannot be merged cost a few percent.
-2. If so, a partition of the cells in their order (`PrunedTree`) is taken by how unevenly records lie in its parts. Two
-   attributes are put in one order by a Hilbert curve, along which the quarters of a square follow one another.
-3. The totals of the parts are measured by the strategy that is best for the workload as it falls on the parts, and are
-   brought to numbers of 0 and more by weighted least squares; the records of a part are spread evenly over its cells.
+1. Where no query adds up cells, all of them are measured with the whole loss. Else a small share of it decides whether
+   merging is worth it on these data. If not, the best strategy for the workload measures all cells with all of the
+   rest, so that data which cannot be merged cost a few percent.
+2. If so, another small share counts the records, which says how long a part may be at most: √(N/(c·noise)) stretches
+   of equal length a side, as a grid is laid in [QYL13].
+3. A partition of the cells in their order (`PrunedTree`) is taken by how unevenly records lie in its parts, and parts
+   that are longer are cut up. Two attributes are put in one order by a Hilbert curve, along which the quarters of a
+   square follow one another.
+4. The pieces are measured by the strategy that is best for the workload as it falls on them, and estimated as smoothly
+   within each part as the noisy numbers themselves make likely (`Smoother`), as cells are that were measured one by
+   one; the records of a piece are spread evenly over its cells.
 
 The idea of a private partition under a workload's own strategy is that of [LHMW14]. Here the partition is drawn
 exactly, its costs are whole numbers that a record moves by few, and losses in ε and in ρ are served.
 
-A merged cell is biased. Its interval need not be: wherever the records of a part lie, an answer takes between its least
-and its largest weight on the part times the part's total. So intervals run from the least to the most that the parts
-leave open, and as far beyond as noise reaches; they hold whatever the data are.
+A merged cell is biased. Its interval need not be: wherever the records of a piece lie, an answer takes between its
+least and its largest weight on the piece times the piece's total. So intervals run from the least to the most that the
+pieces leave open, and as far beyond as noise reaches; they hold whatever the data are.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -32,10 +37,11 @@ from dualmandate.mechanism.data_dependent import Answers, Curator, Keys, Records
 from dualmandate.mechanism.exponential import rate_of
 from dualmandate.mechanism.gaussian import GAUSSIAN
 from dualmandate.mechanism.geometric import GEOMETRIC
-from dualmandate.mechanism.measurement import Measurement
-from dualmandate.mechanism.mechanism import EVERY_PERSON, NoiseLaw, loss_power, tail_of
-from dualmandate.mechanism.pruned_tree import COST_MOVES, NodeCosts, PrunedTree, Span, least_cost, unevenness
+from dualmandate.mechanism.measurement import Measurement, exact_law
+from dualmandate.mechanism.mechanism import EVERY_PERSON, Noise, NoiseLaw, loss_power, tail_of
+from dualmandate.mechanism.pruned_tree import COST_MOVES, PrunedTree, TreeCosts, unevenness
 from dualmandate.mechanism.rows import StrategyRows
+from dualmandate.mechanism.smoothing import Smoother, roots_of_cells, roots_of_pieces
 from dualmandate.mechanism.strategy import optimize_strategy
 from dualmandate.mechanism.technologies import OptimizedMechanism, noise_of
 from dualmandate.population import Neighbors, PrivacyMeasure, Protection
@@ -45,14 +51,21 @@ from dualmandate.workload import AllRange, Identity, Prefix, Total, Workload, ex
 from dualmandate.workload.factor import LARGEST_DENSE, Factor, dense
 
 DECISION_SHARE = Fraction(1, 32)  # of the loss; these were chosen on simulated histograms
-PARTITION_SHARE = Fraction(11, 32)
+COUNT_SHARE = Fraction(1, 32)
+PARTITION_SHARE = Fraction(1, 4)
 FEW_CELLS = 512  # Fewer cells differ less in price, and twice the share decides.
 SPLITS = Fraction(1, 3)  # of the nodes that nothing tells apart
 TAKEN_OUT = Fraction(1, 10)  # the same, of those that lose a single cell
+OPENED = Fraction(3, 20)  # the factor of both at the root
 FINENESS = 16  # in which prices are whole numbers
-PART_PRICE = 5  # of a part that has to be found, in the price of a cell that is measured by itself
+PART_PRICE = 5  # of a part that has to be found, in noise on a count
+CELL_PRICES = (0.7, 1.0)  # of a cell measured by itself, in the same: where queries add up cells, and where they do not
+RECORDS_A_PIECE = (6.0, 10.0)  # N/(noise·K²), for K pieces a side, where nothing is known but N: by attributes
+MOST_PIECES = (16, 256)  # that data in which nothing stands out are cut into
 LARGEST_DOMAIN = 4_096  # cells
-MOST_PARTS = 320  # that a strategy is looked for in a fraction of a second; more are measured cell by cell
+LARGEST_SMOOTHED = 2_048  # cells by themselves
+MOST_PARTS = 320  # whose products are written out for a strategy; more are measured cell by cell
+STARTS = 2  # of that search
 ROOT_STEPS = 2**12  # to which the queries on the parts are rounded, to look for a strategy
 LEAST_ASKED = 1e-3  # of the mean, at which each part is asked about, so that it is measured at all
 REACHES = np.linspace(0.02, 0.98, 49)  # where the bound on a tail is tried
@@ -100,35 +113,41 @@ class PartitionMechanism:
         """The same from the draws of a curator."""
         one = self._loss_of_one(loss, protection)
         _servable(workload, protection)
-        names, order = workload.domain.names, cell_order(workload.domain.shape)
-        count = workload.domain.size
+        names, order, count = workload.domain.names, cell_order(workload.domain.shape), workload.domain.size
 
         def cells(counts: Counts) -> Integers:
             return counts.project(names).counts.reshape(-1)
 
-        known: list[Mapping[Span, NodeCosts]] = []  # both choices are made by the same costs
+        def ordered(counts: Counts) -> Integers:
+            return cells(counts)[order].astype(np.int64)
 
-        def costs(counts: Counts) -> Mapping[Span, NodeCosts]:
+        if _is_diagonal(workload) and count <= LARGEST_SMOOTHED:
+            return self._cell_by_cell(cells, workload, one, curator)
+        known: list[TreeCosts] = []  # both choices are made by the same costs
+
+        def costs(counts: Counts) -> TreeCosts:
             if not known:
-                known.append(unevenness(cells(counts)[order].astype(np.int64)))
+                known.append(unevenness(ordered(counts)))
             return known[0]
 
         deciding = DECISION_SHARE * (1 if count >= FEW_CELLS else 2)
-        rest = (1 - deciding) * one
-        if not self._merges(costs, count, deciding * one, whole=one, curator=curator):
-            return self._cell_by_cell(cells, workload, rest, curator)
+        if not self._merges(costs, workload, deciding * one, whole=one, curator=curator):
+            return self._cell_by_cell(cells, workload, (1 - deciding) * one, curator)
         rate = rate_of(PARTITION_SHARE * one, self.privacy_measure, EVERY_PERSON, sensitivity=COST_MOVES)
-        starts = curator.draw(
+        found = curator.draw(
             "partition",
             "where the parts begin, in the order of the cells",
-            lambda counts, key: np.array(PrunedTree(costs(counts), rate, SPLITS, TAKEN_OUT).draw(key), dtype=np.int64),
+            lambda counts, key: np.array(
+                PrunedTree(costs(counts), rate, SPLITS, TAKEN_OUT, OPENED).draw(key), dtype=np.int64
+            ),
         )
-        rest -= PARTITION_SHARE * one
-        found = self._strategy_on(workload, order, starts)
-        if found is None:
+        pieces = _cut_up(found, count, self._stretches(one, curator, sides=_sides(workload)))
+        rest = (1 - deciding - COUNT_SHARE - PARTITION_SHARE) * one
+        if len(pieces.starts) > MOST_PARTS and not _is_diagonal(workload):
             return self._cell_by_cell(cells, workload, rest, curator)
-        numbers = _measured(found, lambda counts: np.add.reduceat(cells(counts)[order], starts), rest, curator)
-        return _from_parts(numbers, found, workload, rest, order=order, starts=starts)
+        measurement = _strategy_on(workload, self.privacy_measure, pieces.starts.tobytes())
+        numbers = _measured(measurement, lambda c: np.add.reduceat(ordered(c), pieces.starts), rest, curator)
+        return _from_pieces(numbers, measurement, workload, rest, order=order, pieces=pieces)
 
     def _loss_of_one(self, loss: Fraction, protection: Protection) -> Fraction:
         """What is left for one record that comes or goes: a unit's records are m such steps, or 2m where replaced."""
@@ -142,51 +161,54 @@ class PartitionMechanism:
         steps = (both * protection.most_records_per_unit) ** loss_power(self.privacy_measure)
         return Fraction(loss) / int(steps)
 
+    def _noise(self, loss: Fraction) -> float:
+        """λ, or σ, of the noise on a count at this loss."""
+        by_root = self.privacy_measure is PrivacyMeasure.ZCDP
+        return 1 / math.sqrt(2 * loss) if by_root else float(1 / loss)
+
     def _merges(
         self,
-        costs: Callable[[Counts], Mapping[Span, NodeCosts]],
-        cells: int,
+        costs: Callable[[Counts], TreeCosts],
+        workload: Workload,
         share: Fraction,
         *,
         whole: Fraction,
         curator: Curator,
     ) -> bool:
         """Whether the cheapest partition is worth it; the whole loss' noise on a cell is the price of measuring it."""
-        by_root = self.privacy_measure is PrivacyMeasure.ZCDP
-        noise = 1 / (2 * math.sqrt(whole)) if by_root else float(1 / whole)
-        price = max(1, round(FINENESS * noise))
-        apart = -int(COST_MOVES * cells * price)
+        unit = FINENESS * int(COST_MOVES) * self._noise(whole)
+        apart = -max(1, round(CELL_PRICES[_is_diagonal(workload)] * workload.domain.size * unit))
 
         def scores(counts: Counts) -> list[int]:
-            return [-least_cost(costs(counts), FINENESS, int(COST_MOVES * PART_PRICE * price)), apart]
+            return [-costs(counts).least(FINENESS, max(1, round(PART_PRICE * unit))), apart]
 
         rate = rate_of(share, self.privacy_measure, EVERY_PERSON, sensitivity=COST_MOVES * FINENESS)
         words = "whether cells are merged (0) or each is measured by itself (1)"
         return chosen(curator, "whether to merge", words, scores, rate) == 0
 
+    def _stretches(self, whole: Fraction, curator: Curator, *, sides: int) -> int:
+        """How many parts of equal length are laid where nothing stands out: √(N/(c·noise)) a side, N with noise."""
+        law, share = exact_law(_law(self.privacy_measure)), COUNT_SHARE * whole
+        noise, name = Noise(law, law.parameter(share)), "number of records"
+        found = measured(curator, name, f"the {name}", lambda counts: np.array([counts.total]), noise)
+        records = max(0, int(found[0]))
+        a_side = math.sqrt(records / (RECORDS_A_PIECE[sides - 1] * self._noise(whole)))
+        return min(MOST_PIECES[sides - 1], max(1, int(a_side**sides)))
+
     def _cell_by_cell(
         self, cells: Callable[[Counts], Integers], workload: Workload, loss: Fraction, curator: Curator
     ) -> Told:
-        measurement = _apart(workload, self.privacy_measure)
+        measurement = apart(workload, self.privacy_measure)
         numbers = _measured(measurement, cells, loss, curator)
-        values = np.asarray(measurement.rows.answers(numbers, None), dtype=np.float64)
-        values = np.maximum(values, 0.0) if _only_adds(workload) else values
-        said = ("all cells, each by itself",)
-        return Told(values, lambda probability: _apart_widths(measurement, loss, probability), ALL_ERROR, measured=said)
+        unbiased = np.asarray(measurement.rows.answers(numbers, None), dtype=np.float64)
+        values = _smoothed(measurement, numbers, loss, unbiased)
+        if _only_adds(workload):
+            values = np.maximum(values, 0.0)
 
-    def _strategy_on(self, workload: Workload, order: Indices, starts: Indices) -> Measurement | None:
-        """The best measurement of the parts for the workload; None where there are too many to look for it."""
-        sizes = np.diff(np.append(starts, len(order)))
-        gram = _gram(workload)[np.ix_(order, order)]
-        merged = np.add.reduceat(np.add.reduceat(gram, starts, axis=0), starts, axis=1) / np.outer(sizes, sizes)
-        if not np.any(merged - np.diag(np.diag(merged))):
-            parts = identity(len(starts))
-        elif len(starts) > MOST_PARTS:
-            return None
-        else:
-            parts = explicit(_whole_root(merged))
-        law = _law(self.privacy_measure)
-        return Measurement(StrategyRows(optimize_strategy(parts, noise_of(law)).exact), law)
+        def half_widths(probability: float) -> Floats:
+            return np.asarray(_apart_widths(measurement, loss, probability) + np.abs(values - unbiased))
+
+        return Told(values, half_widths, ALL_ERROR, measured=("all cells, each by itself",))
 
 
 def _law(privacy_measure: PrivacyMeasure) -> NoiseLaw:
@@ -224,7 +246,7 @@ def _servable(workload: Workload, protection: Protection) -> None:
             why="parts are measured as if no total were known, and would not agree with it",
             instead="drop the exact total, or plan an optimized strategy",
         )
-    if sum(size > 1 for size in shape) > 2:
+    if _sides(workload) > 2:
         raise InvalidMechanism(
             f"a partition of {len(shape)} attributes",
             why="cells are merged along one attribute, or along a curve through two",
@@ -255,34 +277,58 @@ def _measured(
     return found
 
 
-def _from_parts(
+@dataclass(frozen=True, eq=False)
+class _Pieces:
+    """Stretches of cells in their order: where each begins, how long it is, and the part that it was cut from."""
+
+    starts: Indices
+    sizes: Indices
+    parts: Indices
+
+
+def _cut_up(starts: Indices, cells: int, stretches: int) -> _Pieces:
+    """Parts cut into equal pieces, as many as there are stretches of equal length in each.
+
+    Where twice as many parts stand out as there are stretches, the data are not such as these are laid for.
+    """
+    sizes = np.diff(np.append(starts, cells))
+    stretches = stretches if len(starts) < 2 * stretches else 1
+    into = np.clip(np.rint(sizes * stretches / cells).astype(np.int64), 1, sizes)
+    parts = np.repeat(np.arange(len(starts)), into)
+    number = np.arange(len(parts)) - np.repeat(np.cumsum(into) - into, into)
+    cut = starts[parts] + number * sizes[parts] // into[parts]
+    return _Pieces(cut, np.diff(np.append(cut, cells)), parts)
+
+
+def _from_pieces(
     measured: Integers,
     measurement: Measurement,
     workload: Workload,
     loss: Fraction,
     *,
     order: Indices,
-    starts: Indices,
+    pieces: _Pieces,
 ) -> Told:
-    """Answers from the measured parts, and how far off they may be."""
-    sizes = np.diff(np.append(starts, len(order)))
-    scales, rows = _noise_scales(measurement, loss), _dense_rows(measurement, len(starts))
+    """Answers from the measured pieces, and how far off they may be."""
+    scales, rows = _noise_scales(measurement, loss), _dense_rows(measurement, len(pieces.starts))
     weighted, numbers = rows / scales[:, None], measured / scales
-    inverse = np.asarray(np.linalg.pinv(weighted), dtype=np.float64)
-    unbiased = inverse @ numbers
-    totals = unbiased if np.all(unbiased >= 0) else _not_negative(weighted, numbers)
+    smoother = Smoother.of(weighted, roots_of_pieces(pieces.sizes, pieces.parts))
+    assert smoother is not None  # each piece is asked about
+    totals = smoother.fit(numbers, noise=_deviation(measurement), at_least_zero=True)
     spread = np.empty(len(order))
-    spread[order] = np.repeat(totals / sizes, sizes)
+    spread[order] = np.repeat(totals / pieces.sizes, pieces.sizes)
     values = np.asarray(workload.answers(spread.reshape(workload.domain.shape)), dtype=np.float64)
     queries = _queries(workload)
-    said = (f"{len(starts):,} parts of {len(order):,} cells",)
+    said = (f"{len(pieces.starts):,} pieces of {len(order):,} cells",)
     if queries is None:
         return Told(values, lambda _: None, NOTHING, measured=said)
+    inverse = smoother.inverse
+    unbiased = inverse @ numbers
 
     def half_widths(probability: float) -> Floats:
         tail = tail_of(probability)
         lower, upper = (
-            sign * _lower_end(sign * queries[:, order], starts, unbiased, inverse, measurement, tail)
+            sign * _lower_end(sign * queries[:, order], pieces.starts, unbiased, inverse, measurement, tail)
             for sign in (1, -1)
         )
         return np.asarray(np.maximum(values - lower, upper - values))
@@ -328,13 +374,22 @@ def _dense_rows(measurement: Measurement, parts: int) -> Floats:
     return np.asarray(np.stack([measurement.rows.count(unit) for unit in units], axis=1), dtype=np.float64)
 
 
-def _not_negative(rows: Floats, numbers: Floats) -> Floats:
-    """The numbers of 0 and more that are nearest to what was measured."""
-    if len(rows) == rows.shape[1] and np.count_nonzero(rows) == len(rows):  # each part by itself
-        return np.asarray(np.maximum(np.linalg.solve(rows, numbers), 0.0), dtype=np.float64)
-    from scipy.optimize import nnls
+def _deviation(measurement: Measurement) -> float:
+    """The deviation of noise of scale λ = 1, or σ = 1."""
+    return 1.0 if measurement.privacy_measure is PrivacyMeasure.ZCDP else math.sqrt(2.0)
 
-    return np.asarray(nnls(rows, numbers, maxiter=100 * len(rows))[0], dtype=np.float64)
+
+def _smoothed(measurement: Measurement, measured: Integers, loss: Fraction, unbiased: Floats) -> Floats:
+    """Answers from cells that are as smooth as they are likely to be; the unbiased ones where cells are too many."""
+    found = _smoother(measurement)
+    if found is None:
+        return unbiased
+    scales = _noise_scales(measurement, loss)
+    noise = _deviation(measurement) * float(scales[0] / _noise_scales(measurement, Fraction(1))[0])
+    workload = measurement.workload
+    numbers = measured / _noise_scales(measurement, Fraction(1))
+    cells = found.fit_around_peaks(numbers, workload.domain.shape, noise=noise)
+    return np.asarray(workload.answers(cells.reshape(workload.domain.shape)), dtype=np.float64)
 
 
 def _whole_root(gram: Floats) -> Integers:
@@ -359,16 +414,51 @@ def _only_adds(workload: Workload) -> bool:
     return all(adds(factor) for table in workload.tables for factor in table.factors)
 
 
+def _sides(workload: Workload) -> int:
+    """1 or 2: along how many attributes cells may be merged."""
+    return max(1, sum(size > 1 for size in workload.domain.shape))
+
+
+def _is_diagonal(workload: Workload) -> bool:
+    """Whether no query adds up cells."""
+    return all(isinstance(factor, Identity) for table in workload.tables for factor in table.factors)
+
+
 # A frontier is simulated by many releases for one workload; what does not depend on the data is worked out once.
 @lru_cache(maxsize=4)
-def _apart(workload: Workload, privacy_measure: PrivacyMeasure) -> Measurement:
+def apart(workload: Workload, privacy_measure: PrivacyMeasure) -> Measurement:
+    """The best measurement of all cells, without a partition."""
     return OptimizedMechanism(_law(privacy_measure)).production(workload)
+
+
+@lru_cache(maxsize=2)
+def _smoother(measurement: Measurement) -> Smoother | None:
+    """At a loss of 1, of which other losses are multiples."""
+    shape = measurement.workload.domain.shape
+    if math.prod(shape) > LARGEST_SMOOTHED:
+        return None
+    rows = _dense_rows(measurement, math.prod(shape)) / _noise_scales(measurement, Fraction(1))[:, None]
+    return Smoother.of(rows, roots_of_cells(shape))
 
 
 @lru_cache(maxsize=64)
 def _apart_widths(measurement: Measurement, loss: Fraction, probability: float) -> Floats:
     names = [table.name for table in measurement.workload.tables]
     return np.concatenate([measurement.half_width(name, float(loss), probability) for name in names])
+
+
+@lru_cache(maxsize=64)
+def _strategy_on(workload: Workload, privacy_measure: PrivacyMeasure, pieces: bytes) -> Measurement:
+    """The best measurement of pieces for the workload, by where they begin."""
+    starts, law = np.frombuffer(pieces, dtype=np.int64), _law(privacy_measure)
+    order = cell_order(workload.domain.shape)
+    sizes = np.diff(np.append(starts, len(order)))
+    gram = _gram(workload)
+    if np.any(np.diff(order) != 1):
+        gram = gram[np.ix_(order, order)]
+    merged = np.add.reduceat(np.add.reduceat(gram, starts, axis=0), starts, axis=1) / np.outer(sizes, sizes)
+    parts = explicit(_whole_root(merged)) if np.any(merged - np.diag(np.diag(merged))) else identity(len(starts))
+    return Measurement(StrategyRows(optimize_strategy(parts, noise_of(law), starts=STARTS).exact), law)
 
 
 @lru_cache(maxsize=4)

@@ -53,10 +53,10 @@ A_STEP = 4e-5  # of a fit, for each table
 A_FITTED_CELL = 9e-9  # in one step, and for each table
 A_FITTED_SUM = 3e-10
 BESIDE_TOTALS = 3  # times as long, to hold what is exact
-A_NESTED_CELL = 1e-6  # of a leaf
+A_NESTED_CELL = 7e-7  # of a leaf
 A_CROSSED_CELL = 1.2e-7  # of a leaf that tables cross, where they come apart into strata
 A_PASSED_CELL = 7e-7  # elsewhere, for each table
-A_NODE = 5e-6  # of the tree, for each grouping
+A_NODE = 1e-6  # of the tree, for each grouping
 A_RECONSTRUCTED_CELL = 1.5e-7  # by a strategy
 A_LEVEL = 1.2e-9  # of a record of a fitted file, looked at once
 USUAL_STEPS, USUAL_SWEEPS = 280, 3
@@ -166,7 +166,7 @@ def memory_needed(
 ) -> float:
     """Bytes that publishing holds at the most at once: while counting, estimating, fitting or writing."""
     # Here, because its kernels cost more to import than a plan has time for.
-    from dualmandate.publication.consistency.records_fit import MOST_LEVELS
+    from dualmandate.mechanism.synthesis.records_fit import MOST_LEVELS
 
     measured, tables = [each.rows for each in measurements], [t for each in measurements for t in each.workload.tables]
     rows, numbers = sum(each.size for each in measured), sum(table.query_count for table in tables)
@@ -239,8 +239,8 @@ def _measuring(order: ReleaseSpec) -> float:
 def _made_whole(order: ReleaseSpec, nest: NestedTables | None) -> float:
     """Estimates and whole numbers, and the simulations of these."""
     # Here, because their kernels cost more to import than a plan has time for.
+    from dualmandate.mechanism.synthesis.records_fit import MOST_LEVELS, MOST_WORK
     from dualmandate.publication.consistency.histogram_fit import FIRST_LOOK
-    from dualmandate.publication.consistency.records_fit import MOST_LEVELS, MOST_WORK
     from dualmandate.publication.post_processing import DRAWS, MOST_FITTED, MOST_SIMULATED, too_long
 
     count, cells = len(order.tables), float(order.domain.size)
@@ -321,7 +321,7 @@ class _Class:
     column: float
 
 
-IN_WORKBOOKS, WITH_INTERVALS, BARE = _Class(6.5e-5, 140, 0), _Class(3.5e-6, 120, 12), _Class(1.5e-6, 10, 6)
+IN_WORKBOOKS, WITH_INTERVALS, BARE = _Class(6.5e-5, 140, 0), _Class(3.5e-6, 120, 12), _Class(4.5e-7, 10, 4)
 
 
 def _class_of(table: Table) -> _Class:

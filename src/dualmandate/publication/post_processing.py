@@ -23,12 +23,12 @@ from dualmandate.errors import InvalidRequest, NoConsistentTables
 from dualmandate.mechanism import Distribution
 from dualmandate.mechanism.strategy.marginal_rows import IntegerMarginals, Places
 from dualmandate.mechanism.strategy.workload_blocks import parts_of
+from dualmandate.mechanism.synthesis.records_fit import FittedRecords, Target, fitted_records, is_affordable
 from dualmandate.population.arrays import Booleans, Floats, Integers
 from dualmandate.publication.consistency.crossing import CrossedEstimates
 from dualmandate.publication.consistency.estimates import Pair, TreeEstimates, count_across, estimate
 from dualmandate.publication.consistency.histogram_fit import MOST_STEPS, FittedHistogram, fitted_histogram
 from dualmandate.publication.consistency.partitions import PartitionChain, Tree
-from dualmandate.publication.consistency.records_fit import FittedRecords, Target, fitted_records, is_affordable
 from dualmandate.publication.consistency.running_sums import rising_histogram, running_axis
 from dualmandate.publication.consistency.strata import Strata
 from dualmandate.publication.consistency.top_down_rounding import CountConstraints, top_down

@@ -862,11 +862,13 @@ def _simulated(plan: Plan, part: SimulationOutcome, row: SimulatedTechnology) ->
     better = "better" if row.gained.value >= 0 else "worse"
     low, high = sorted((abs(row.gained.lower), abs(row.gained.upper)))
     sure = row.gained.lower * row.gained.upper > 0
+    ends = f"{number(row.epsilon.lower)} to {number(row.epsilon.upper)}"
+    spread = f" ({ends} with a confidence of {percent(row.epsilon.confidence)})" if row.epsilon.standard_error else ""
     band = f" ({_money(plan, low)} to {_money(plan, high)})" if sure else ", give or take what simulation is off by"
     rival = "the plan" if part.used is None else "measurements"
     yield (
-        f"{alone} would choose {plan.choice.privacy_measure} = {number(row.epsilon.value)}{end}, and leave society "
-        f"{_money(plan, abs(row.gained.value))} {better} off than {rival}{band}."
+        f"{alone} would choose {plan.choice.privacy_measure} = {number(row.epsilon.value)}{spread}{end}, and leave "
+        f"society {_money(plan, abs(row.gained.value))} {better} off than {rival}{band}."
     )
 
 

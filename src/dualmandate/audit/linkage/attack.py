@@ -30,7 +30,7 @@ from dualmandate.audit.linkage.linking import (
     put_names,
     stages_of,
 )
-from dualmandate.audit.options import AuditOptions, Effort
+from dualmandate.audit.options import AuditOptions, Effort, generator
 from dualmandate.audit.reconstruction.exact import reconstruct_places
 from dualmandate.audit.reconstruction.noisy import most_likely, whole_records
 from dualmandate.audit.tables import PURPOSE, ExactTables, NoisyTables, OnePlace, open_truths
@@ -113,11 +113,12 @@ class ReconstructedCounts:
     left_open: str | None = None
 
 
-def reconstructed_counts(tables: ExactTables | NoisyTables, effort: Effort) -> ReconstructedCounts:
+def reconstructed_counts(tables: ExactTables | NoisyTables, effort: Effort, key: bytes) -> ReconstructedCounts:
     """Of exact tables one file that has them; of noisy ones the most likely file, in whole numbers."""
     if isinstance(tables, NoisyTables):
         likely = most_likely(tables.equations, tables.published, scales=tables.scales, expected=tables.expected)
-        counts = np.array([whole_records(each) for each in likely])
+        draws = generator(key, f"whole records: {tables.name}")
+        counts = np.array([whole_records(each, draws=draws) for each in likely])
         return ReconstructedCounts(counts, np.zeros(len(likely), dtype=np.bool_))
     found = np.zeros((len(tables.places), tables.equations.size), dtype=np.int64)
     proved, late, done = np.zeros(len(tables.places), dtype=np.bool_), 0, 0
@@ -141,9 +142,9 @@ class LinkageAttack:
     effort: Effort = field(default_factory=Effort)
     name: str = "re-identification"
 
-    def run(self, target: Linkage, key: bytes, /) -> tuple[Finding, ...]:  # noqa: ARG002 - nothing is drawn
+    def run(self, target: Linkage, key: bytes, /) -> tuple[Finding, ...]:
         self.effort.say(f"linking the records of {target.name} to names")
-        found, stages = reconstructed_counts(target.tables, self.effort), target.stages
+        found, stages = reconstructed_counts(target.tables, self.effort, key), target.stages
         records = stages.added(listed(found.counts, target.domain, proved=found.proved))
         linked = partial(put_names, records, keys=stages, linker=_linker(target))
         findings = guarded(lambda: tuple(self._found(target, stages, linked)), name=target.name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
@@ -13,6 +13,7 @@ import numpy as np
 from dualmandate.audit.claims.attack import ClaimedGroup, ClaimedNoise, ClaimedRelease, Labels, ToldRelease
 from dualmandate.audit.claims.checks import FEWEST, RowNoise, SharedNoise, own_law, shared_noise
 from dualmandate.audit.claims.membership import membership_in
+from dualmandate.audit.claims.true_residuals import Places
 from dualmandate.audit.linkage.attack import Homes, linkage_targets
 from dualmandate.audit.options import AuditOptions
 from dualmandate.audit.reconstruction.noisy import tables_with_noise
@@ -22,10 +23,13 @@ from dualmandate.audit.tables import (
     NoisyTables,
     OnePlace,
     Targets,
+    Truths,
+    by_place,
     check_place,
-    count_all,
+    count_cells,
     levels_in_words,
     one_place,
+    place_attribute,
 )
 from dualmandate.errors import InvalidRequest, Place, Refusal, TooLarge
 from dualmandate.mechanism import Noise
@@ -35,11 +39,12 @@ from dualmandate.planning.release_spec import carried_program, load_release
 from dualmandate.population import Neighbors, PrivacyLoss, PrivacyMeasure
 from dualmandate.population.arrays import Floats, Integers
 from dualmandate.population.domain import LARGEST_DENSE_HISTOGRAM, dense_shape
+from dualmandate.population.labels import label_of
 from dualmandate.program.program import ProgramFile
 from dualmandate.publication.release import Release
 from dualmandate.publication.release_spec import NUMBER_OF_RECORDS
 from dualmandate.publication.writing import PublishedTable
-from dualmandate.workload import Tabulation, Workload
+from dualmandate.workload import Table, Tabulation, Workload
 from dualmandate.workload.statistics_count import count_statistics
 
 PROBED = 2**36  # records of a cell at most, in files that rows are told apart by
@@ -65,7 +70,8 @@ def targets_of(release: Release, options: AuditOptions) -> Targets:
         )
     options.effort.say("reading the release")
     beside, apart = compared_rows(release, program, options.beside)
-    claimed = claim_of(release, program, beside)
+    truths = {reference: count_cells(path, program.domain, program.rules) for reference, path in options.files.items()}
+    claimed = replace(claim_of(release, program, beside), truths=truths, places=_places(program, options.place))
     member = None if claimed.told is not None else membership_in(claimed, options.key)
     clipped = {table["name"]: table["clipped"] for table in release.facts["tables"] if table.get("clipped")}
     sure = (claimed,) if member is None else (claimed, member)
@@ -74,7 +80,7 @@ def targets_of(release: Release, options: AuditOptions) -> Targets:
     elif member is None:
         apart = (*apart, "membership: tests are for units of one record, whose measured rows have one kind of noise")
     try:
-        noisy, left_out, place = noisy_tables(release, program, options)
+        noisy, left_out, place = noisy_tables(release, program, options, truths)
     except Refusal as refusal:
         linkage_targets((), None, options)
         words = f"reconstruction of records: {refusal.what} ({refusal.why})"
@@ -82,6 +88,16 @@ def targets_of(release: Release, options: AuditOptions) -> Targets:
     homes = Homes.of_program(program.domain, place, program.rules, published=True)
     attacked = (*sure, noisy, *linkage_targets((noisy,), homes, options))
     return Targets(attacked, (*apart, *left_out), clipped=clipped)
+
+
+def _places(program: ProgramFile, named: str | None) -> Places | None:
+    """The attribute by which noise is looked at place by place."""
+    name = place_attribute(program.workload, named)
+    if name is None:
+        return None
+    told = program.domain.attribute(name)
+    names = tuple(f"{name} {label_of(told.level_labels, level)}" for level in told.levels)
+    return Places(program.domain.axis(name), names)
 
 
 def claim_of(release: Release, program: ProgramFile, beside: Mapping[str, SharedNoise] | None = None) -> ClaimedRelease:
@@ -116,8 +132,14 @@ def claim_of(release: Release, program: ProgramFile, beside: Mapping[str, Shared
         program.protection.most_records_per_unit,
         beside or {},
         dense_shape(program.domain),
-        None if release.technology is None else told_release(release),
+        {table.name: table.query_count for table in _exact_tables(program) if table.query_count > 1},
+        told=None if release.technology is None else told_release(release),
     )
+
+
+def _exact_tables(program: ProgramFile) -> tuple[Table, ...]:
+    exact = [Tabulation(each.name, each.by, each.where) for each in program.protection.invariants]
+    return Workload.from_tabulations(program.domain, exact).tables if exact else ()
 
 
 def told_release(release: Release) -> ToldRelease:
@@ -143,8 +165,11 @@ def _group(release: Release, name: str, shape: tuple[int, ...]) -> ClaimedGroup:
     claimed = tuple(map(_claimed, noises))
     kinds = rows.kinds().astype(np.int64, copy=False)  # one number of no size where all rows are of one kind
     values = release.measurements(name).values
+    counted = rows.counted or ()  # of a strategy, all rows are one table
+    starts = np.cumsum([0, *(table.query_count for table in counted)])
+    tables = {table.name: int(start) for table, start in zip(counted, starts[:-1], strict=True)}
     return ClaimedGroup(
-        name, rows.changed, kinds, claimed, values, lambda histogram: rows.count(histogram.reshape(shape))
+        name, rows.changed, kinds, claimed, values, lambda histogram: rows.count(histogram.reshape(shape)), tables
     )
 
 
@@ -160,8 +185,7 @@ def _kept(program: ProgramFile) -> Callable[[int, int], bool] | None:
         return None
     if not protection.invariants or protection.records_together > 1:
         return lambda one, other: one != other
-    exact = [Tabulation(each.name, each.by, each.where) for each in protection.invariants]
-    totals = Workload.from_tabulations(domain, exact).tables
+    totals = _exact_tables(program)
 
     @cache
     def counted_in(cell: int) -> tuple[bytes, ...]:
@@ -171,7 +195,7 @@ def _kept(program: ProgramFile) -> Callable[[int, int], bool] | None:
 
 
 def noisy_tables(
-    release: Release, program: ProgramFile, options: AuditOptions
+    release: Release, program: ProgramFile, options: AuditOptions, truths: Truths
 ) -> tuple[NoisyTables, tuple[str, ...], OnePlace]:
     """Its unbiased estimates as tables with errors of known size, place after place; what is left out; the places."""
     known = {table.name for table in program.workload.tables}
@@ -187,9 +211,6 @@ def noisy_tables(
         errors.append(place.by_place(table, spreads).astype(np.float64).mean(axis=0) * MEAN_SIZE)
     published, scales = np.concatenate(estimates, axis=1), np.concatenate(errors)
     ends = [f"{size:.3g}" for size in (scales.min(), scales.max())]
-    truths = {
-        reference: count_all(path, program.domain, place, program.rules) for reference, path in options.files.items()
-    }
     target = tables_with_noise(
         f"release {release.facts['release']}",
         equations,
@@ -198,7 +219,7 @@ def noisy_tables(
         place.domain,
         protection=f"errors of {' to '.join(dict.fromkeys(ends))} on average",
         prior="what all places together are like" if place.axis is not None else "how many there are",
-        truths=truths,
+        truths=by_place(truths, place),
     )
     return target, place.not_tried("the reconstruction"), place
 

@@ -2,10 +2,11 @@
 
 All attributes are measured one by one. Then, round by round, the exponential mechanism picks a marginal among those
 asked for and those within them, by w_r·(|M_r·x − M_r·n|₁ − what measuring it would leave), where n are the counts of
-the model so far and w_r = Σ_s |r ∩ s| says how much of the tables s it shows. It is measured as it is, and the model is
-fitted anew; where that moved it no more than noise would, later rounds are bought at four times the ρ (twice the ε).
-Last, how far the model is from each table, |M_s·x − M_s·n|₁, is itself measured: an error with everything in it, also
-what was never measured. Source: [MMSM22]; scores, shrinkage and measured errors are ours.
+the model so far and w_r = Σ_s |r ∩ s| says how much of the tables s it shows. It is measured as it is, for a loss that
+grows like the root of its cells, and the model is fitted anew; where that moved it no more than noise would, later
+rounds are bought at four times the ρ (twice the ε). Last, how far the model is from each table, |M_s·x − M_s·n|₁, is
+itself measured: an error with everything in it, also what was never measured. Source: [MMSM22]; scores, shrinkage,
+shares of the loss and measured errors are ours.
 
 One unit moves a marginal by at most m records, m the most that a unit has, or 2m where it is replaced: that is the L1
 sensitivity of a marginal and of any distance to it. In the L2 norm a marginal moves by m, or √2·m.
@@ -61,6 +62,8 @@ UNIT = 64  # distances are counted in so many parts of a record
 FIRST_SHARE = Fraction(1, 4)  # of the loss: attributes one by one
 ERROR_SHARE = Fraction(1, 50)  # of the loss: distances of the tables
 CHOICE_SHARE = Fraction(1, 10)  # of a round's loss
+MOST_UNEVEN = 4  # times the loss of a marginal of middle size that a larger one may take, or the part of a smaller one
+BELIEF = 0.3  # of N/S is the evenness: a few cells are off by much, and most by little
 LEAST_EVENNESS = 1e-3
 SPREAD = 0.3  # N/S of a marginal that deserves to be measured: what is left of its errors after it was
 FIRST_STEPS, STEPS, LAST_STEPS = 100, 20, 400  # of the fit
@@ -319,6 +322,12 @@ class _Asked:
         return cls(domain, largest_model, tables, single, weights if any(len(r) > 1 for r in ranked) else {}, zeros)
 
     @cached_property
+    def middle(self) -> int:
+        """Cells of a candidate of middle size."""
+        sizes = sorted(cells_of(places, self.domain.shape) for places in self.candidates)
+        return sizes[len(sizes) // 2]
+
+    @cached_property
     def always(self) -> tuple[Places, ...]:
         """What stands in one clique whatever is measured."""
         return tuple(places for places, _ in self.zeros)
@@ -354,9 +363,10 @@ class _Run:
 
     def measure_first(self, loss: Fraction) -> None:
         """Every attribute by itself; the total alone where no table asks about any."""
-        for places in self.asked.first:
+        weights = {places: _root(cells_of(places, self.sizes)) for places in self.asked.first}
+        for places, weight in weights.items():
             even = np.full([self.sizes[place] for place in places], 1.0 / cells_of(places, self.sizes))
-            self._measure(places, loss / len(self.asked.first), even)
+            self._measure(places, loss * weight / sum(weights.values()), even)
         self.fit(FIRST_STEPS)
 
     def rounds(self, loss: Fraction) -> None:
@@ -367,20 +377,29 @@ class _Run:
         step, left = loss / (self.mechanism.rounds_an_attribute * len(self.asked.first)), loss
         while left > 0:
             step = left if left < 2 * step else step
-            left -= step
-            _, variance = self._sampler((1 - CHOICE_SHARE) * step)
-            places = self._chosen(CHOICE_SHARE * step, variance, self._room(1 - left / loss))
+            left -= CHOICE_SHARE * step
+            usual = (1 - CHOICE_SHARE) * step
+            places = self._chosen(CHOICE_SHARE * step, usual, left, self._room(1 - left / loss))
+            cost = self._cost(places, usual, left)
+            if left - cost < step:  # too little for another round
+                cost = left
+            left -= cost
             before = self.model.marginal(places)
-            noise = float(self._left(self.total * before, variance).sum())
-            self._measure(places, (1 - CHOICE_SHARE) * step, before)
+            noise = float(self._left(self.total * before, self._sampler(cost)[1]).sum())
+            self._measure(places, cost, before)
             self.fit(STEPS)
             if self.total * np.abs(self.model.marginal(places) - before).sum() <= noise:
                 step *= dearer
 
+    def _cost(self, places: Places, usual: Fraction, left: Fraction) -> Fraction:
+        """The loss that a marginal is measured for: like the root of its cells, as far as any is left."""
+        times = Fraction(_root(cells_of(places, self.sizes)), _root(self.asked.middle))
+        return min(left, usual * min(max(times, Fraction(1, MOST_UNEVEN)), Fraction(MOST_UNEVEN)))
+
     def _room(self, spent: Fraction) -> int:
         return int(self.asked.largest_model * max(LEAST_ROOM, spent))
 
-    def _chosen(self, loss: Fraction, variance: float, room: int) -> Places:
+    def _chosen(self, loss: Fraction, usual: Fraction, spare: Fraction, room: int) -> Places:
         """The marginal that is missed by most beyond what measuring it would leave, of those with room."""
         candidates = list[Places]()
         for places in self.asked.candidates:
@@ -394,6 +413,7 @@ class _Run:
             found = []
             for places in candidates:
                 expected = self._expected(places)
+                _, variance = self._sampler(self._cost(places, usual, spare))
                 left = round(UNIT * float(self._left(expected, variance).sum()))
                 found.append(self.asked.candidates[places] * (self._distance(counts, places, expected) - left))
             return found
@@ -449,7 +469,7 @@ class _Run:
         # N/S, where S is how far the truth seems to be from the model, beyond what noise makes of it.
         expected = max(float(counts.sum()), 1.0)
         missed = float(np.square(counts - expected * shares).sum()) - variance * counts.size
-        evenness = min(1.0, max(LEAST_EVENNESS, expected / missed)) if missed > 0 else 1.0
+        evenness = min(1.0, max(LEAST_EVENNESS, BELIEF * expected / missed)) if missed > 0 else 1.0
         self.measured[places] = NoisyMarginal(places, counts, variance, evenness)
 
     def _name(self, what: str) -> str:
@@ -546,6 +566,11 @@ class _Run:
         """The measurement that says most of a table: one with all its attributes, of the least variance when summed."""
         holding = [y for held, y in self.measured.items() if set(places) <= set(held)]
         return min(holding, key=lambda y: (y.variance * y.counts.size, y.places), default=None)
+
+
+def _root(count: int) -> int:
+    """Sixteen times the root of a count, as a whole number: losses are split by it."""
+    return math.isqrt(256 * count)
 
 
 def _summed(measured: NoisyMarginal, places: Places) -> Floats:

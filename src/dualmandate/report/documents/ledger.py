@@ -164,6 +164,8 @@ class EventPart(DocumentModel):
         "key destroyed",
         "anchored",
         "refused",
+        "more requested",
+        "decided",
     ] = Field(description="What was done.")
     recorded_at: Time
     by: Text = Field(description="By whom.")
