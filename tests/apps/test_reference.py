@@ -36,7 +36,18 @@ def test_every_command_has_a_heading_and_every_parameter_words() -> None:
         "check",
     }
     inner = vars(commands["ledger"])["commands"]
-    assert set(inner) == {"accounts", "anchor", "cancel", "decide", "events", "export", "open", "report", "show", "verify"}
+    assert set(inner) == {
+        "accounts",
+        "anchor",
+        "cancel",
+        "decide",
+        "events",
+        "export",
+        "open",
+        "report",
+        "show",
+        "verify",
+    }
     commands = commands | {f"ledger {name}": command for name, command in inner.items()}
     text = page()
     for name, command in commands.items():

@@ -75,11 +75,20 @@ def test_made_histograms_are_sparse_dense_smooth_and_spiky() -> None:
     assert all(np.array_equal(made[name], again[name]) for name in made)
 
 
+def test_histograms_are_drawn_from_every_family() -> None:
+    made = [partitions.drawn(number) for number in range(12)]
+    assert tuple(family for family, _ in made) == partitions.FAMILIES
+    assert all(counts.shape == (1_024,) and counts.min() >= 0 and counts.sum() > 30 for _, counts in made)
+    assert np.array_equal(partitions.drawn(3)[1], made[3][1])
+    assert not np.array_equal(partitions.drawn(15)[1], made[3][1])
+
+
 def test_ours_is_ahead_on_average() -> None:
-    rows = partitions.rows(lambda _: None, cells=128, ranges=60, epsilons=(Fraction(1, 10), Fraction(1)), repetitions=2)
+    epsilons = (Fraction(1, 10), Fraction(1))
+    rows = partitions.rows(lambda _: None, cells=128, ranges=60, epsilons=epsilons, repetitions=2, numbers=[25, 31])
     cases = [row for row in rows if row.unit == partitions.UNIT]
-    assert len(cases) == 3 * 10 * 2
+    assert len(cases) == 3 * 10 * 2 + 2 * 3
     assert all(row.peer == partitions.DAWA and row.peer_value for row in cases)
     means = {(row.case, row.peer): row for row in rows if "geometric mean" in row.case}
-    assert len(means) == 9
-    assert all(row.met for row in means.values())
+    assert len(means) == 4 * 4
+    assert all(row.met for (case, _), row in means.items() if not case.startswith("drawn"))

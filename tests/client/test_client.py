@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import httpx
 import pytest
 from tests.apps.http.conftest import COUNT, WARDS, Served, put_project, serving
 
-from dualmandate.client import Client, client
+from dualmandate.client import Client
 from dualmandate.errors import (
     BudgetExceeded,
     InvalidQuery,
@@ -86,7 +87,7 @@ def test_what_was_lost_on_the_way_is_asked_again_with_one_key(monkeypatch: pytes
         return httpx.Response(200, json={"rows": [], "release": "r-1"})
 
     waited: list[float] = []
-    monkeypatch.setattr(client.time, "sleep", waited.append)
+    monkeypatch.setattr(time, "sleep", waited.append)
     found = Client("http://localhost:1", "dm_x", transport=httpx.MockTransport(flaky)).ask("town", COUNT, spend="0.1")
     assert (found.release, len(keys), len(set(keys))) == ("r-1", 3, 1)
     assert waited == [0.2, 0.4]
@@ -99,7 +100,7 @@ def test_patience_ends_and_decisions_are_sent_once(monkeypatch: pytest.MonkeyPat
         tried.append(request.method)
         raise httpx.ConnectError("nobody")
 
-    monkeypatch.setattr(client.time, "sleep", lambda _: None)
+    monkeypatch.setattr(time, "sleep", lambda _: None)
     with Client("http://localhost:1", "dm_x", patience=5, transport=httpx.MockTransport(gone)) as nobody:
         with pytest.raises(LedgerUnavailable):
             nobody.me()

@@ -48,7 +48,10 @@ def test_what_is_granted_may_be_spent_and_no_more(limited: Ledger) -> None:
     with pytest.raises(BudgetExceeded):
         spend(limited, "3")
     asked = limited.request_more(ASKED)
-    assert (asked.state, limited.remaining("people", {Scope.USER: "Ann"})) == ("open", 0)  # asking raises nothing
+    assert (asked.state, limited.remaining("people", {Scope.USER: "Ann"})) == (
+        "open",
+        Fraction(0),
+    )  # asking raises nothing
     granted = limited.decide(BudgetDecision(asked.number, QUARTER, reason="for the chapter", by="Ben"))
     assert granted.state == "granted"
     assert limited.remaining("people", {Scope.USER: "Ann"}) == QUARTER
@@ -122,7 +125,7 @@ def test_at_this_pace() -> None:
     entries = [entry(1, 40, "7"), entry(2, 9, "1/2"), entry(3, 5, "9"), entry(4, 1, "1/2")]
     entries.append(replace(entry(5, 4, "9", EventKind.CANCELED), release="people-3"))
     found = forecast(entries, "people", Fraction(2), days=10, now=now)
-    assert (found.spent, found.per_day) == (1, 0.1)
+    assert (found.spent, found.per_day) == (Fraction(1), 0.1)
     assert found.ends_at == now + timedelta(days=20)
     assert "2026-03-21" in found.words("epsilon")
     assert forecast(entries, "animals", Fraction(2), days=10, now=now).ends_at is None

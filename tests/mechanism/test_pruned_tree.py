@@ -182,7 +182,7 @@ def test_a_word_at_a_threshold_is_resolved_in_balls() -> None:
     bounds, _ = drawn._near_shares(0)
     with precision(300):
         edge = drawn.shares(0, 300)[0]
-        word = int((edge * 2**64).floor().unique_fmpz())
+        [(word, _)] = Fork(drawn, 0).floors(range(1), 64)
     assert abs(float(edge) - bounds[0]) < 1e-12
     assert drawn._chosen(0, iter([word - 1, 0, 0])) == 0
     assert drawn._chosen(0, iter([word + 1, 0, 0])) == 1

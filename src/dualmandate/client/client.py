@@ -127,15 +127,15 @@ class Client:
     def answer(self, program: str, release: str, *, probability: str = "0.95") -> ServedAnswer:
         """An answer that somebody was given, by its name in the history; free."""
         path = _path("programs", program, "answers", release)
-        return ServedAnswer(self._sent("GET", path, probability=probability))
+        return ServedAnswer(self._sent("GET", path, query={"probability": probability}))
 
     def history(self, **only: str) -> list[dict[str, Any]]:
         """Who spent what when on what; `account` and `user` narrow it."""
-        return list(self._sent("GET", "/v1/history", **only)["asked"])
+        return list(self._sent("GET", "/v1/history", query=only)["asked"])
 
     def budget(self, account: str, **of: str) -> dict[str, Any]:
         """What may still be spent, under every cap that applies."""
-        return self._sent("GET", _path("budget", account), **of)
+        return self._sent("GET", _path("budget", account), query=of)
 
     def request_more(
         self, account: str, amount: str, *, reason: str, scope: str = "user", name: str | None = None
@@ -153,7 +153,13 @@ class Client:
         return self._sent("POST", _path("requests", str(number), "decision"), {"grant": grant, "reason": reason})
 
     def _sent(
-        self, method: str, path: str, body: Mapping[str, Any] | None = None, *, once: bool = False, **query: str
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        *,
+        once: bool = False,
+        query: Mapping[str, str] | None = None,
     ) -> dict[str, Any]:
         headers = {"Idempotency-Key": str(uuid.uuid4())} if once else {}
         safe = once or method == "GET" or path.endswith("/prices")  # to be sent again

@@ -189,12 +189,17 @@ class Inquirer:
     def asked(self, release: str) -> Question | None:
         """The question of a kept answer; None where none is kept here, or of a program that has changed since."""
         path = Path(self.answers or ".") / f"{release}.json"
+        if self.ledger is None:
+            return None
         try:
             if release != path.stem or path.stat().st_size > MOST_BYTES:
                 return None
-            return question_again(json.loads(path.read_bytes())["question"], self.program.domain)
+            question = question_again(json.loads(path.read_bytes())["question"], self.program.domain)
+            entry = self.ledger.release(release)
         except (OSError, ValueError, LookupError, TypeError, Refusal):
             return None
+        digest = asked_digest(question, self.program.account, declared_digest(self.program), entry.loss)
+        return question if digest == entry.plan_digest else None  # else it is one of another program
 
     def approve(self, asked: Asked, loss: PrivacyLoss, *, by: str, sign: Path | None = None) -> Approval:
         """Record one person's word that a question may be asked at a loss; no record is needed for it."""
@@ -281,14 +286,7 @@ class _QuestionUnderWay:
 
     def digest_at(self, charge: PrivacyLoss) -> str:
         """SHA-256 of the question, of what it is asked of, and of what it costs: whoever approves it approves this."""
-        content = {
-            "version": VERSION,
-            "question": self.asked.question.digest,
-            "declared": self.declared,
-            "account": self.program.account,
-            "loss": [charge.exact(), str(charge.privacy_measure)],
-        }
-        return hashlib.sha256(json.dumps(content, sort_keys=True).encode("ascii")).hexdigest()
+        return asked_digest(self.asked.question, self.program.account, self.declared, charge)
 
     @cached_property
     def declared(self) -> str:
@@ -441,6 +439,18 @@ class _QuestionUnderWay:
     def reach(self, entry: ReleaseEntry, state: ReleaseState, *, digest: str | None = None) -> None:
         if STEPS.index(self.ledger.release(entry.name).state) < STEPS.index(state):
             self.ledger.advance(entry.name, state, by=self.asker.by, digest=digest)
+
+
+def asked_digest(question: Question, account: str, declared: str, charge: PrivacyLoss) -> str:
+    """SHA-256 of a question, of what it is asked of, and of what it costs."""
+    content = {
+        "version": VERSION,
+        "question": question.digest,
+        "declared": declared,
+        "account": account,
+        "loss": [charge.exact(), str(charge.privacy_measure)],
+    }
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode("ascii")).hexdigest()
 
 
 def declared_digest(program: Declared) -> str:

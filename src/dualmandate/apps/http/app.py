@@ -23,6 +23,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from dualmandate import __version__
 from dualmandate.apps.http.calls import FAILURES_A_MINUTE, Worker, replied, sent
 from dualmandate.apps.http.limits import RateLimit
+from dualmandate.apps.http.pages import pages
 from dualmandate.apps.http.replies import FOLDER, ReplyFolder
 from dualmandate.apps.http.routes import routes
 from dualmandate.apps.http.service import Service, ServiceSettings, told_outside
@@ -110,7 +111,8 @@ def app_of(settings: ServiceSettings) -> FastAPI:
         worker.replies.forget()
         yield
         # Whoever is asked to stop finishes what has begun: its loss is reserved.
-        worker.asking.shutdown(wait=True, cancel_futures=True)
+        for pool in (worker.asking, worker.reading):
+            pool.shutdown(wait=True, cancel_futures=True)
 
     app = FastAPI(
         title="Dualmandate",
@@ -124,6 +126,7 @@ def app_of(settings: ServiceSettings) -> FastAPI:
     )
     app.state.worker = worker
     app.include_router(routes)
+    app.include_router(pages)
     app.add_api_route("/health", _alive, response_model=HealthDocument, summary="Whether it is alive")
     app.add_api_route("/ready", _ready, response_model=HealthDocument, summary="Whether it can answer")
     app.add_exception_handler(Refusal, _refused)

@@ -23,9 +23,11 @@ from dualmandate.report.documents.document import DocumentModel
 
 T = TypeVar("T")
 BEARER = HTTPBearer(auto_error=False, description="A key of the service: dm_…")
+COOKIE = "dm_key"  # of the page: for files alone, which are opened by links
 CSV, JSON = "text/csv", "application/json"
 FAILURES_A_MINUTE = 60.0  # wrong keys from one address
 ASKING = 8  # questions that a worker has under way; others wait their turn
+READING = 8  # prices and kept answers beside them, which wait for no question
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,10 +40,12 @@ class Worker:
     requests: RateLimit
     failures: RateLimit
     asking: Executor = field(default_factory=lambda: ThreadPoolExecutor(ASKING, "asking"))
+    reading: Executor = field(default_factory=lambda: ThreadPoolExecutor(READING, "reading"))
 
-    async def patiently(self, work: Callable[[], T]) -> T:
+    async def patiently(self, work: Callable[[], T], *, asking: bool = False) -> T:
         """The result of some work, if it comes within the time of a request; else the work goes on without it."""
-        task = asyncio.get_running_loop().run_in_executor(self.asking, work)
+        pool = self.asking if asking else self.reading
+        task = asyncio.get_running_loop().run_in_executor(pool, work)
         task.add_done_callback(lambda done: done.cancelled() or done.exception())  # heard, also after nobody waits
         try:
             return await asyncio.wait_for(asyncio.shield(task), self.service.settings.seconds)
@@ -75,15 +79,16 @@ class Call:
 class Allowed:
     """The roles that may make a request. The matrix of roles and requests is read from these."""
 
-    def __init__(self, *roles: AccessRole) -> None:
-        self.roles = frozenset(roles)
+    def __init__(self, *roles: AccessRole, linked: bool = False) -> None:
+        self.roles, self.linked = frozenset(roles), linked
 
     def __call__(
         self, request: Request, given: Annotated[HTTPAuthorizationCredentials | None, Security(BEARER)]
     ) -> Call:
         """Who calls; refused without a good key, with another role, or too often."""
         worker: Worker = request.app.state.worker
-        caller = None if given is None else worker.service.keys.holder(given.credentials)
+        key = request.cookies.get(COOKIE, "") if self.linked and given is None else ""
+        caller = worker.service.keys.holder(key if given is None else given.credentials)
         if caller is None:
             worker.failures.take(request.client.host if request.client else "")
             raise NotAuthenticated(
@@ -104,6 +109,7 @@ class Allowed:
 
 ANALYST, CURATOR, AUDITOR, ADMINISTRATOR = AccessRole
 Anyone = Annotated[Call, Depends(Allowed(*AccessRole))]
+Follows = Annotated[Call, Depends(Allowed(*AccessRole, linked=True))]
 Asks = Annotated[Call, Depends(Allowed(ANALYST))]
 Prices = Annotated[Call, Depends(Allowed(ANALYST, CURATOR))]
 Reads = Annotated[Call, Depends(Allowed(ANALYST, CURATOR, AUDITOR))]

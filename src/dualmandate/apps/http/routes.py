@@ -7,6 +7,7 @@ noise, and as nothing else.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Header, Query, Response
@@ -27,6 +28,7 @@ from dualmandate.apps.http.calls import (
     Asks,
     Call,
     Decides,
+    Follows,
     Oversees,
     Prices,
     Reads,
@@ -159,30 +161,37 @@ async def ask(call: Asks, program: str, body: AskBody, idempotency_key: Idempote
 
     With `Accept: text/csv` its rows, for R and spreadsheets.
     """
-    service = call.service
-    served = service.program(program)
-    asker = service.asker(call.caller, body.purpose, served)
-    if idempotency_key is not None:
-        asked = f"{program}\n{call.is_csv}\n{body.model_dump_json()}".encode()
-        replies, who = call.worker.replies, call.caller.identifier
-        return sent(
-            await call.worker.patiently(
-                lambda: replies.once(who, idempotency_key, asked, lambda: _answered(call, served, body, asker))
-            )
-        )
-    return sent(await call.worker.patiently(lambda: _answered(call, served, body, asker)))
+    served = call.service.program(program)
+    asker = call.service.asker(call.caller, body.purpose, served)
+    asked = f"{program}\n{call.is_csv}\n{body.model_dump_json()}".encode()
+
+    def once(reply: Callable[[], KeptReply]) -> KeptReply:
+        if idempotency_key is None:
+            return reply()
+        return call.worker.replies.once(call.caller.identifier, idempotency_key, asked, reply)
+
+    kept = await call.worker.patiently(lambda: _recalled(call, served, body, asker))
+    if kept is not None:
+        return sent(await call.worker.patiently(lambda: once(lambda: kept)))
+    return sent(await call.worker.patiently(lambda: once(lambda: _answered(call, served, body, asker)), asking=True))
+
+
+def _recalled(call: Call, served: ServedProgram, body: AskBody, asker: Asker) -> KeptReply | None:
+    """The answer that is there already, for which nobody waits in a line."""
+    served.check_source()
+    question, loss = _question(served, body)
+    answer = served.inquirer.recall(question.query, loss, asker=asker, probability=body.terms.nominal)
+    return None if answer is None else _told(call, served, answer)
 
 
 def _answered(call: Call, served: ServedProgram, body: AskBody, asker: Asker) -> KeptReply:
-    served.check_source()
     question, loss = _question(served, body)
-    inquirer, nominal = served.inquirer, body.terms.nominal
-    answer = inquirer.ask(question.query, loss, asker=asker, probability=nominal)
-    call.worker.metrics.answers.labels("kept" if answer.spent is None else "new").inc()
+    answer = served.inquirer.ask(question.query, loss, asker=asker, probability=body.terms.nominal)
     return _told(call, served, answer)
 
 
 def _told(call: Call, served: ServedProgram, answer: Answer) -> KeptReply:
+    call.worker.metrics.answers.labels("kept" if answer.spent is None else "new").inc()
     if call.is_csv:
         columns = (*answer.columns, "value", "standard_error", "lower", "upper")
         return rows_replied(
@@ -337,7 +346,7 @@ def project(call: Anyone) -> Response:
 
 
 @routes.get("/files/{path:path}", response_class=Response, summary="A public file of a plan, a release or an audit")
-def project_file(call: Anyone, path: str) -> Response:
+def project_file(call: Follows, path: str) -> Response:
     """As it was written; nothing that is not public, and nothing outside of these folders."""
     return served_file(call.service, path)
 

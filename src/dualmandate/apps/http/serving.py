@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import os
 import shutil
+import signal
 import socket
 import sys
 import tempfile
@@ -28,6 +29,7 @@ from dualmandate.errors import CannotWrite, InvalidRequest, Place
 from dualmandate.report.documents.service import ApiKeyDocument, ApiKeyPart, ApiKeysDocument, ServingDocument
 
 GRACE = 120  # seconds that a worker has to finish what has begun
+HUNG = 120  # seconds after which a worker that does not stir is replaced; on a busy machine it starts slowly
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,7 @@ def serve(typed: ServeFlags, output: Output) -> None:
         access_log=False,  # the log of the service itself says it, without paths
         server_header=False,
         timeout_graceful_shutdown=GRACE,
+        timeout_worker_healthcheck=HUNG,
         ssl_certfile=typed.certificate,
         ssl_keyfile=typed.private_key,
         h11_max_incomplete_event_size=65_536,
@@ -87,6 +90,8 @@ def serve(typed: ServeFlags, output: Output) -> None:
         address = _address(typed, heard)
         about = service.folder.resolve().name, tuple(service.programs), tuple(service.refused), typed.workers
         output.tell(ServingNotice(address, *about))
+        for stopping in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(stopping, lambda *_: None)  # uvicorn finishes, then raises it again: no failure, and no bug
         if typed.workers == 1:
             uvicorn.Server(config).run(sockets=[heard])
         else:
