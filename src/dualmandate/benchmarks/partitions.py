@@ -16,6 +16,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,7 +84,7 @@ def drawn(number: int, cells: int = CELLS) -> tuple[str, Integers]:
 
     family = FAMILIES[number % len(FAMILIES)]
     total = records(1.5, 3.5) if family == "hardly any records" else records()
-    shares: Floats = np.ones(cells)
+    shares: NDArray[Any] = np.ones(cells)
     if family == "mostly empty":
         shares[:] = 0
         some = int(random.integers(cells // 100, cells // 4))
