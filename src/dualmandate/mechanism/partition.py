@@ -107,7 +107,7 @@ class PartitionMechanism:
         if not self._merges(costs, workload, deciding * one, whole=one, keys=keys):
             return self._cell_by_cell(cells, workload, (1 - deciding) * one, keys, probability)
         stretches = self._stretches(ordered, one, keys, sides=_sides(workload))
-        if stretches > MOST_PARTS:
+        if stretches > MOST_PARTS and not _is_diagonal(workload):
             return self._cell_by_cell(cells, workload, (1 - deciding - COUNT_SHARE) * one, keys, probability)
         rate = rate_of(PARTITION_SHARE * one, self.privacy_measure, EVERY_PERSON, sensitivity=COST_MOVES)
         found = PrunedTree(costs, rate, SPLITS, TAKEN_OUT, OPENED).draw(keys("partition"))
