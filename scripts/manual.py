@@ -34,6 +34,7 @@ HEADINGS = {
     "AddedUp": "An attribute in `by`",
     "DetailTable": "[[workload.details]]",
     "DecisionTable": "[workload.decision]",
+    "TitleITable": "[workload.decision.title_i]",
     "WealthTable": "[[workload.wealth]]",
     "RatioTable": "[[ratios]]",
     "MechanismTable": "[mechanism]",

@@ -169,6 +169,22 @@ class CannotWrite(Refusal):
         )
 
 
+class NotAuthenticated(Refusal):
+    """A request to the service without a key, or with one that it does not know."""
+
+
+class NotAllowed(Refusal):
+    """A request to the service that the role of its key may not make."""
+
+
+class TooManyRequests(Refusal):
+    """More requests to the service in a time than its limit allows."""
+
+
+class StillWorking(Refusal):
+    """A question that takes longer than a request may: it goes on, and asking the same again finds its answer."""
+
+
 class InvalidQuery(Refusal):
     """A question that is not one that can be asked, or that names what is not declared."""
 

@@ -25,16 +25,29 @@ def test_every_command_has_a_heading_and_every_parameter_words() -> None:
         "doctor",
         "index",
         "init",
+        "keys",
         "ledger",
         "plan",
         "preferences",
         "publish",
         "replicate",
         "schema",
+        "serve",
         "check",
     }
     inner = vars(commands["ledger"])["commands"]
-    assert set(inner) == {"accounts", "anchor", "cancel", "events", "export", "open", "report", "show", "verify"}
+    assert set(inner) == {
+        "accounts",
+        "anchor",
+        "cancel",
+        "decide",
+        "events",
+        "export",
+        "open",
+        "report",
+        "show",
+        "verify",
+    }
     commands = commands | {f"ledger {name}": command for name, command in inner.items()}
     text = page()
     for name, command in commands.items():

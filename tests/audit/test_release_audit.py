@@ -23,6 +23,7 @@ from dualmandate.audit.claims.membership import MembershipAttack, membership_in
 from dualmandate.audit.finding import Finding, Range, Rate
 from dualmandate.audit.options import AuditOptions
 from dualmandate.audit.published_rates import RatePublisher, publish_rate
+from dualmandate.audit.tables import open_truths
 from dualmandate.audit.targets import of_release as release_targets
 from dualmandate.audit.targets.of_release import claim_of
 from dualmandate.audit.verdict import contradicts, verdict
@@ -80,13 +81,38 @@ def test_a_release_is_judged_by_its_records_inside(tmp_path: Path) -> None:
     folder = released(tmp_path)
     audit = run_audit(folder, confidential=tmp_path / "residents.csv", place="ward")
     assert audit.kind == "release"
-    (judged,) = audit.labeled("internal")
+    tests, judged, precision, recall = audit.labeled("internal")
+    assert precision.claim.startswith("precision: records of the most likely file")
+    assert recall.claim.startswith("recall: records that the most likely file")
     assert isinstance(judged.success, Rate)
+    assert isinstance(tests.success, Rate)
+    assert tests.success.successes == 0
+    assert "less what was counted" in tests.claim
     guess = judged.baselines[0].success
     assert isinstance(guess, Rate)
     assert judged.success.trials == 320
     assert judged.success.value >= guess.value - 0.05
     assert len(audit.labeled("public")) >= 4
+
+
+def test_with_the_records_noise_of_another_size_in_one_place_is_found(tmp_path: Path) -> None:
+    """Three numbers follow from others, too few to see it in public files; the records show it."""
+    folder = released(tmp_path, "workload", "together")
+    asked = AuditOptions(tmp_path / "residents.csv", place="ward")
+    claimed = next(each for each in release_targets.targets_of(load_release(folder), asked).attacked)
+    assert isinstance(claimed, ClaimedRelease)
+    (counts,) = open_truths(claimed.truths).values()
+    *others, ages = claimed.groups
+    assert ages.measured is not None
+    assert ages.count is not None
+    true, forged = ages.count(counts), ages.measured.copy()
+    forged[-8:] = true[-8:] + 6  # ages in the last ward
+    broken = replace(claimed, groups=(*others, replace(ages, measured=forged)))
+    (public, inside) = (each for each in ClaimAttack().run(broken, b"key") if "noise" in each.claim and each.power)
+    assert public.label == "public"
+    assert inside.label == "internal"
+    assert contradicts(inside)
+    assert any("more noise than stated, in ward" in each for each in inside.details)
 
 
 def test_a_program_is_attacked_on_people_who_do_not_exist(tmp_path: Path) -> None:
@@ -97,7 +123,9 @@ def test_a_program_is_attacked_on_people_who_do_not_exist(tmp_path: Path) -> Non
     assert audit == run_audit(tmp_path / "program.toml")
     exact = next(finding for finding in audit.findings if "every record follows" in finding.claim)
     assert exact.success == Rate(1, 1)  # the largest table is the records
-    noisy = [finding for finding in audit.findings if "most likely file" in finding.claim]
+    noisy = [finding for finding in audit.findings if finding.claim.startswith("records right in the most likely")]
+    assert all("taken as one place" in finding.claim for finding in noisy)
+    assert len({finding.baselines for finding in noisy}) == 1  # guessers have no tables, and do not move with ε
     values = [finding.success.value for finding in noisy if isinstance(finding.success, Rate)]
     assert len(values) == 4
     assert values[0] < values[-1]
@@ -276,3 +304,22 @@ def test_it_says_what_clipped_tables_count_as_the_release_does(tmp_path: Path) -
     assert f"what is counted: in 'cost by region': {counted}\n" in audit.words()
     assert AuditDocument.model_validate(audit.document()).clipped == audit.clipped
     assert f"What is counted in 'cost by region': {counted}." in unescape(audit_page(audit))
+
+
+def test_exact_totals_by_groups_tell_the_group_of_one_whose_others_are_known(tmp_path: Path) -> None:
+    import tests.planning.test_released as made
+
+    exact = made.PROGRAM.replace('"add-or-remove"', '"replace-one"\ndropping_is_public = true')
+    exact = exact.replace('[[workload]]\nname = "wards"', '[[invariants]]\nname = "residents of wards"', 1)
+    exact = exact.replace('value_of_accuracy = { value = 50, unit = "USD per person^2", source = "made up" }', "", 1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(made, "PROGRAM", exact)
+        told = run_audit(made.released(tmp_path, "workload"))
+    (finding,) = [each for each in told.findings if each.claim.startswith("in which of 3 groups")]
+    assert "'residents of wards'" in finding.claim
+    assert (finding.success, finding.baselines[0].success) == (Rate(3, 3), Rate(1, 3))
+    assert finding.attacker_knows == "everybody else's records"
+    assert finding.claim in " ".join(verdict(told.findings))
+    (tmp_path / "noisy").mkdir()
+    with_noise = run_audit(made.released(tmp_path / "noisy", "workload"))
+    assert not [each for each in with_noise.findings if each.claim.startswith("in which of")]

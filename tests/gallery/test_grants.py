@@ -25,8 +25,8 @@ from dualmandate.gallery.grants import (
     noise_errors,
     read_statute,
 )
-from dualmandate.gallery.grants.formulas import state_totals, within_states
 from dualmandate.mechanism import geometric, laplace
+from dualmandate.planning.grants.formulas import state_totals, within_states
 from dualmandate.population import Histogram
 from dualmandate.population.arrays import Floats
 from dualmandate.workload import identity
@@ -305,7 +305,7 @@ def test_every_number_of_the_law_has_a_source() -> None:
     ],
 )
 def test_a_law_that_is_not_whole_is_refused(tmp_path: Path, old: str, new: str, refusal: type[Exception]) -> None:
-    text = (resources("dualmandate.gallery.grants") / "title_i.toml").read_text(encoding="utf-8")
+    text = (resources("dualmandate.planning.grants") / "title_i.toml").read_text(encoding="utf-8")
     assert old in text
     file = tmp_path / "law.toml"
     file.write_text(text.replace(old, new, 1), encoding="utf-8")

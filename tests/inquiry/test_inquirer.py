@@ -23,6 +23,7 @@ from dualmandate.errors import (
     NotApproved,
     Refusal,
     ReleaseConflict,
+    UnknownName,
     UnreadableSource,
 )
 from dualmandate.inquiry import Answer, Asker, Inquirer, inquirer
@@ -304,3 +305,29 @@ def test_another_ledger_has_other_noise(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
         rows.append(inquirer_in(tmp_path / name, CAP).ask(WARDS, TENTH, asker=ANN).rows)
     assert rows[0] != rows[1]
+
+
+def test_an_answer_is_read_again_by_its_name(tmp_path: Path) -> None:
+    found = inquirer_in(tmp_path, CAP)
+    questions = (
+        COUNT,
+        WARDS,
+        "SELECT coast, AVG(income) FROM records WHERE ward <> 'west' GROUP BY coast",
+        "SELECT QUANTILE(age, 0.9) FROM records WHERE income >= 5",
+    )
+    before = the_ledger(found).head()
+    assert [found.recall(each, TENTH, asker=CEM) for each in questions] == [None] * 4
+    assert the_ledger(found).head() == before  # looking costs nothing and writes nothing
+    for question in questions:
+        first = found.ask(question, TENTH, asker=ANN)
+        again = found.reread(first.release, asker=CEM)
+        assert (again.rows, again.columns, again.spent) == (first.rows, first.columns, None)
+        assert found.recall(question, TENTH, asker=CEM) == again
+        asked = found.asked(first.release)
+        assert asked is not None
+        assert asked.digest == found.question(question).digest
+    coarser = replace(found, program=Town(account="animals"))
+    assert coarser.asked("people-1") is None  # the same levels, of another account
+    for name in ("people-9", "../state/key", "people-1.json"):
+        with pytest.raises(UnknownName):
+            found.reread(name, asker=CEM)

@@ -235,7 +235,7 @@ def test_a_newer_version_is_left_alone(spent: Ledger, place: Path, key: LedgerKe
     change(place, "UPDATE ledger_version SET version_num = '7'")
     before = place.read_bytes()
     for create in (False, True):
-        with pytest.raises(LedgerUnavailable, match="is of version 7, and version 3 is the newest known here"):
+        with pytest.raises(LedgerUnavailable, match="is of version 7, and version 4 is the newest known here"):
             open_ledger(place, key, create=create)
     assert place.read_bytes() == before
 
@@ -243,13 +243,13 @@ def test_a_newer_version_is_left_alone(spent: Ledger, place: Path, key: LedgerKe
 def test_an_older_version_is_brought_up_to_date(
     spent: Ledger, place: Path, key: LedgerKey, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The day a fourth version exists: a ledger of the third is brought to it when it is next opened."""
+    """The day a fifth version exists: a ledger of the fourth is brought to it when it is next opened."""
     versions = tmp_path / "migrations"
     versions.mkdir(parents=True)
-    for known in ("version_1.py", "version_2.py", "version_3.py"):
+    for known in ("version_1.py", "version_2.py", "version_3.py", "version_4.py"):
         shutil.copy(Path(storage.__file__).with_name("migrations") / known, versions)
-    (versions / "version_4.py").write_text(
-        "from alembic import op\nimport sqlalchemy\nrevision, down_revision = '4', '3'\n"
+    (versions / "version_5.py").write_text(
+        "from alembic import op\nimport sqlalchemy\nrevision, down_revision = '5', '4'\n"
         "def upgrade():\n    op.create_table('later', sqlalchemy.Column('x', sqlalchemy.Text()))\n"
     )
     before = spent.head()
@@ -271,7 +271,7 @@ def test_a_ledger_of_the_first_version_goes_on(spent: Ledger, place: Path, key: 
     ledger = open_ledger(place, key)
     assert ledger.verify().head == before
     with sqlite3.connect(place) as connection:
-        assert connection.execute("SELECT version_num FROM ledger_version").fetchall() == [("3",)]
+        assert connection.execute("SELECT version_num FROM ledger_version").fetchall() == [("4",)]
     ledger.reserve(replace(REQUEST, snapshot="2029"))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -12,7 +13,6 @@ from dualmandate.errors import InvalidLoss, InvalidMechanism, TooLarge
 from dualmandate.frontier import Simulation, frontier_on
 from dualmandate.mechanism import (
     GEOMETRIC,
-    Keys,
     Measurement,
     OptimizedMechanism,
     PartitionMechanism,
@@ -20,8 +20,9 @@ from dualmandate.mechanism import (
     rate_of,
     simulation_keys,
 )
+from dualmandate.mechanism.data_dependent import Curator
 from dualmandate.mechanism.partition import _cut_up, _reach, cell_order
-from dualmandate.population import Histogram, Invariant, Neighbors, PrivacyMeasure, Protection
+from dualmandate.population import Counts, Histogram, Invariant, Neighbors, PrivacyMeasure, Protection
 from dualmandate.population.arrays import Floats, Integers
 from dualmandate.workload import Workload, explicit, groups, identity, kron, prefix, total
 
@@ -110,10 +111,12 @@ def test_the_parts_of_the_loss_add_up(
         lost.append(unit_loss)
         return Fraction(parameter(self, unit_loss))
 
-    def rows(measurement: Measurement, cells: Integers, loss: Fraction, keys: Keys) -> Integers:
+    def rows(
+        measurement: Measurement, cells: Callable[[Counts], Integers], loss: Fraction, curator: Curator
+    ) -> Integers:
         monkeypatch.setattr(law, "parameter", parameter)
         lost.append(loss)
-        return measured(measurement, cells, loss, keys)
+        return measured(measurement, cells, loss, curator)
 
     monkeypatch.setattr(partition, "rate_of", choice)
     monkeypatch.setattr(law, "parameter", count)

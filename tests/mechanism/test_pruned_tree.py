@@ -178,7 +178,12 @@ def test_floats_draw_what_balls_draw_and_are_as_near_as_they_say(scale: int) -> 
 
 def test_floats_are_not_asked_where_they_may_be_far_off(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[object] = []
-    monkeypatch.setattr(pruned_tree, "resolve", lambda law, words: asked.append(law) or 0)
+
+    def resolved(law: object, words: object) -> int:
+        asked.append(law)
+        return 0
+
+    monkeypatch.setattr(pruned_tree, "resolve", resolved)
     for scale, far in ((1, False), (10**13, True)):
         drawn = tree((5 * scale, 0, scale, 0, 0, 0, 0, 3 * scale), Fraction(1))
         assert (drawn._near_shares(0)[1] > 1e-3) is far

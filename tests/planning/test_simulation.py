@@ -19,6 +19,7 @@ from dualmandate.mechanism.technologies import DATA_DEPENDENT, WHOLE_NUMBERS
 from dualmandate.planning.plan import Plan
 from dualmandate.planning.simulation import SimulationOutcome
 from dualmandate.population import Counts, Domain, PrivacyMeasure, Protection
+from dualmandate.population.wording import number
 from dualmandate.publication.public_records import scaled
 from dualmandate.publication.tabulating import SparseHistogram
 from dualmandate.report.documents.plan import plan_document
@@ -92,7 +93,7 @@ class Refusing(Flat):
 def registered(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two technologies of this test alone; those of the registry have theirs."""
     known: dict[str, type[DataDependentMechanism]] = {"flat": Flat, "refusing": Refusing}
-    for name in DATA_DEPENDENT:
+    for name in list(DATA_DEPENDENT):
         monkeypatch.delitem(DATA_DEPENDENT, name)
     for name, made in known.items():
         monkeypatch.setitem(DATA_DEPENDENT, name, made)
@@ -146,10 +147,17 @@ def test_the_plans_own_tables_in_whole_numbers_err_less_on_sparse_data(tmp_path:
     _, part = planned(tmp_path, ONE_AGE)
     assert part.whole is not None
     assert part.whole.errors[part.chosen].value < 0.7
-    _, part = planned(tmp_path, EVEN)
+    plan, part = planned(tmp_path, EVEN)
     assert part.whole is not None
     assert part.whole.errors[part.chosen].lower < 1.02
     assert part.whole.errors[part.chosen].value > 0.8
+    found = part.whole.epsilon  # what simulation is off by goes along with the chosen loss
+    assert found is not None
+    assert 0.5 * found.value < found.lower < found.value < found.upper < 2 * found.value
+    ends = f"{number(found.lower)} to {number(found.upper)} with a confidence of 95 %"
+    assert f"would choose epsilon = {number(found.value)} ({ends})" in " ".join(plan_words(plan).split())
+    [row] = [each for each in plan_document(plan)["simulation"]["technologies"] if each["technology"] == WHOLE_NUMBERS]
+    assert (row["epsilon"]["lower"], row["epsilon"]["upper"]) == (found.lower, found.upper)
 
 
 def test_one_that_does_not_apply_says_why(tmp_path: Path) -> None:

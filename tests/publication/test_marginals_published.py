@@ -18,9 +18,9 @@ from dualmandate.audit import audit
 from dualmandate.errors import TooLarge
 from dualmandate.mechanism import GAUSSIAN, Measurement, StrategyRows, optimize_strategy
 from dualmandate.mechanism.strategy import strategy as optimizing
+from dualmandate.mechanism.synthesis.records_fit import Target, fitted_records
 from dualmandate.population import Attribute, Confidential, Domain, PrivacyLoss, PrivacyMeasure, Protection
 from dualmandate.publication import CsvFile, Rules, post_processing
-from dualmandate.publication.consistency.records_fit import Target, fitted_records
 from dualmandate.publication.intervals import draws_of, reach_of_draws
 from dualmandate.publication.marginal_counts import MarginalCounts, largest_sets, words_of
 from dualmandate.publication.measuring import fingerprint, measure

@@ -57,6 +57,19 @@ def test_disjoint_pairs_share_no_more_than_they_must(data: st.DataObject, size: 
                 assert np.all(alike == labels[one])
 
 
+@settings(max_examples=100)
+@given(st.data(), st.integers(1, 30))
+def test_rows_are_numbered_in_their_order(data: st.DataObject, size: int) -> None:
+    """As numpy would, which compares rows field by field: of floats, ∞ too, of truths and of whole numbers."""
+    random = np.random.default_rng(data.draw(st.integers(0, 2**32)))
+    kinds = {"f": np.array([0.5, 1.0, 2.0, np.inf]), "b": np.array([False, True]), "i": np.array([-7, 0, 2**40])}
+    columns = kinds[data.draw(st.sampled_from("fbi"))][random.integers(0, 2, (data.draw(st.integers(1, 80)), size))]
+    different, expected = np.unique(columns, axis=1, return_inverse=True)
+    found = row_ids(columns, size)
+    assert np.array_equal(found, expected.reshape(-1))
+    assert found.max() == different.shape[1] - 1
+
+
 def test_row_ids_tell_rows_apart() -> None:
     columns = [np.array([1, 1, 2, 2, 1]), np.array([0, 0, 5, 0, 1])]
     ids = row_ids(columns, 5)

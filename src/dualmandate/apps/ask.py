@@ -11,16 +11,17 @@ from typing import TYPE_CHECKING
 
 from dualmandate.apps import next_step
 from dualmandate.apps.check import checked_program
-from dualmandate.apps.ledgers import find_ledger, loss_of, number, person, spender_of
+from dualmandate.apps.ledgers import find_ledger, person, spender_of
 from dualmandate.apps.options import AskFlags
 from dualmandate.apps.output import Output
 from dualmandate.apps.publish import RELEASES
-from dualmandate.errors import InvalidAccount, InvalidRequest, MissingKey
+from dualmandate.apps.terms import AskTerms
+from dualmandate.errors import InvalidAccount, MissingKey
 from dualmandate.population.rational import written
 from dualmandate.population.wording import percent
 
 if TYPE_CHECKING:
-    from dualmandate.inquiry import Answer, AnswerRow, Asker, Inquirer, Price, Question
+    from dualmandate.inquiry import Answer, AnswerRow, Asker, Price, Question
     from dualmandate.ledger import Ledger
     from dualmandate.population import PrivacyLoss, PrivacyMeasure
     from dualmandate.program import ProgramFile
@@ -117,11 +118,11 @@ def carry_out(typed: AskFlags, output: Output) -> None:
             (folder / RELEASES,),
         )
         question = inquirer.question(typed.question)
-        records = _records(typed, program, question)
-        loss = _loss_asked(typed, inquirer, program, question=question, records=records)
+        terms = AskTerms(typed.spend, typed.within, typed.of, typed.probability, typed.records, typed.together)
+        loss, records = terms.loss(inquirer, program, question), terms.expected(program, question)
         notice: PriceNotice | AnswerNotice
         if typed.dry_run:
-            price = inquirer.price(question.query, loss, probability=_probability(typed), records=records)
+            price = inquirer.price(question.query, loss, probability=terms.nominal, records=records)
             left = None if ledger is None else _left(ledger, program.account, asker)
             notice = PriceNotice(question, price, program.account, left)
         else:
@@ -129,7 +130,7 @@ def carry_out(typed: AskFlags, output: Output) -> None:
             progress("asking")
             with _pasteable(program, typed, loss):
                 _check_ledger(ledger, program)
-                answer = inquirer.ask(question.query, loss, asker=asker, probability=_probability(typed))
+                answer = inquirer.ask(question.query, loss, asker=asker, probability=terms.nominal)
             notice = AnswerNotice(answer, inquirer.privacy_measure)
     output.tell(notice)
 
@@ -177,51 +178,6 @@ def _pasteable(program: ProgramFile, typed: AskFlags, loss: PrivacyLoss) -> Iter
         about = program.account, program.protection.unit, typed.ledger
         opening = next_step.open_account(start, charge, account=about[0], unit=about[1], flag=about[2])
         raise refusal.advising(f"open its account, with a cap of your choice: {opening}") from None
-
-
-def _probability(typed: AskFlags) -> Fraction:
-    return number(typed.probability, "a probability")
-
-
-def _records(typed: AskFlags, program: ProgramFile, question: Question) -> float | None:
-    """The public number of records that a mean is priced for: the program's, where all of them are averaged."""
-    if typed.records is not None:
-        return float(number(typed.records, "a number of records"))
-    return None if question.by or question.query.where else program.expected_records
-
-
-def _loss_asked(
-    typed: AskFlags, inquirer: Inquirer, program: ProgramFile, *, question: Question, records: float | None
-) -> PrivacyLoss:
-    """What is to be spent: as it was typed, or as much as the accuracy that was typed takes."""
-    if (typed.spend is None) == (typed.within is None):
-        raise InvalidRequest(
-            "a question at no price, or at two",
-            why="a loss decides the accuracy, and an accuracy the loss",
-            instead="state one of --spend 0.1 and --within 2%",
-        )
-    if typed.spend is not None:
-        return loss_of(typed.spend, "a loss for a question")
-    stated, of = str(typed.within).strip(), 1.0
-    if stated.endswith("%"):
-        of = _size(typed, program, question) / 100
-    within = float(number(stated.removesuffix("%"), "a half-width"))
-    return inquirer.loss_for(
-        question.query, within, probability=_probability(typed), of=of, records=records, together=typed.together
-    )
-
-
-def _size(typed: AskFlags, program: ProgramFile, question: Question) -> float:
-    """The public size that a percentage is of: what was stated, or for counts and ranks the program's population."""
-    if typed.of is not None:
-        return abs(float(number(typed.of, "a public size")))
-    if str(question.statistic) in ("count", "quantile"):
-        return program.expected_records
-    raise InvalidRequest(
-        f"± {typed.within} of nothing that is known beforehand",
-        why=f"the {question.statistic} itself is confidential, and a share of it cannot be promised",
-        instead="state a public size of it: --of 40000; or a half-width in its own unit: --within 500",
-    )
 
 
 def _row(columns: tuple[str, ...], row: AnswerRow) -> str:

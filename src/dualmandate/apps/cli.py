@@ -22,6 +22,7 @@ from dualmandate.apps.options import (
     ProgramPath,
     Publisher,
     ReleaseName,
+    ServeFlags,
     SigningKey,
     argument,
     flag,
@@ -40,6 +41,7 @@ app = typer.Typer(
     context_settings={"max_content_width": 100},
 )
 ledgers = typer.Typer(name="ledger", help="The account of every privacy loss.", rich_markup_mode=None)
+api_keys = typer.Typer(name="keys", help="Who may use the service.", rich_markup_mode=None)
 
 
 def _program_names() -> list[str]:
@@ -138,10 +140,12 @@ def init(
     """A program folder to start from.
 
     \b
-    blank    a small program, commented key by key, to write over
-    block    tables that somebody published of seven people, to attack
-    survey   from the answers of a survey to an epsilon
-    title_i  the paper's application: grants to school districts
+    blank              a small program, commented key by key, to write over
+    block              tables that somebody published of seven people, to attack
+    national_accounts  payroll of businesses, published at the level of its use
+    redistricting      counts by census block, from which districts are drawn
+    survey             from the answers of a survey to an epsilon
+    title_i            the paper's application: grants to school districts
 
     With --from, a program is drafted from your own records: what it takes from them is marked in it. Nothing is
     overwritten.
@@ -545,6 +549,103 @@ def report(
 
 
 app.add_typer(ledgers)
+app.add_typer(api_keys)
+
+
+@ledgers.command()
+def decide(
+    request: Annotated[int, argument("REQUEST", "The number of a request for more: that of its entry.")],
+    reason: Annotated[str, flag("--reason", "WORDS", "Why; it is recorded.")],
+    grant: Annotated[
+        str | None, flag("--grant", "AMOUNT", "Grant so much, in the account's currency; refused where left out.")
+    ] = None,
+    sign: SigningKey = None,
+    by: By = None,
+    ledger: LedgerPlace = None,
+    json: Json = False,
+) -> None:
+    """Decide on a request for more.
+
+    Raises the limit of the user, group or purpose that it is for, or refuses to; by another person than who asked. The
+    cap of the account stays as it is.
+    """
+    from dualmandate.apps.ledgers import decide, person
+
+    Output(json).tell(decide(_books(ledger), request, grant, reason=reason, by=person(by), sign=sign))
+
+
+@app.command()
+@with_groups
+def serve(typed: ServeFlags, *, json: Json = False) -> None:
+    """Questions over HTTP, by many people.
+
+    Serves the programs of a project within the accounts of its ledger, on this machine unless more is said. Needs a
+    key for every request: `dualmandate keys make` makes them.
+    """
+    from dualmandate.apps.http.serving import serve
+
+    serve(typed, Output(json))
+
+
+@api_keys.callback(invoke_without_command=True)
+def keys_door(context: typer.Context) -> None:
+    """Who may use the service.
+
+    Make keys, list them, revoke them. A key is of one person in one role, and is shown once.
+    """
+    if context.invoked_subcommand is None:
+        Output().say(context.get_help())
+
+
+@api_keys.command()
+def make(
+    name: Annotated[str, argument("NAME", "Whose key: the user that the ledger will name.")],
+    role: Annotated[
+        str,
+        flag(
+            "--role",
+            "ROLE",
+            "analyst: asks; curator: approves, and decides on requests for more; auditor: reads all; administrator: "
+            "makes keys.",
+        ),
+    ],
+    group: Annotated[str | None, flag("--group", "NAME", "The group whose limit counts.")] = None,
+    purpose: Annotated[
+        list[str] | None,
+        flag("--purpose", "NAME", "A purpose that the key may spend for, with its reserve; may be repeated."),
+    ] = None,
+    by: By = None,
+    ledger: LedgerPlace = None,
+    json: Json = False,
+) -> None:
+    """Make a key.
+
+    Printed once; what is kept beside the ledger is its hash.
+    """
+    from dualmandate.apps.http.serving import make_key
+
+    made = make_key(name, role, by=by, group=group, purposes=tuple(purpose or ()), ledger=ledger)
+    Output(json).tell(made)
+
+
+@api_keys.command("list")
+def list_(ledger: LedgerPlace = None, json: Json = False) -> None:
+    """Every key, without its secret."""
+    from dualmandate.apps.http.serving import KeysNotice, key_ring
+
+    Output(json).tell(KeysNotice(key_ring(Path.cwd(), ledger).all()))
+
+
+@api_keys.command()
+def revoke(
+    identifier: Annotated[str, argument("KEY", "A key by its identifier: the digits between dm_ and the second _.")],
+    ledger: LedgerPlace = None,
+    json: Json = False,
+) -> None:
+    """Revoke a key: it opens nothing from now on, in every worker."""
+    from dualmandate.apps.http.serving import KeyNotice, key_ring
+
+    Output(json).tell(KeyNotice(key_ring(Path.cwd(), ledger).revoke(identifier)))
 
 
 @app.command()

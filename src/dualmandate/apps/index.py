@@ -51,6 +51,24 @@ class ProjectIndex:
         return IndexDocument.made_of(self, page=str(self.page)).as_json()
 
 
+@dataclass(frozen=True)
+class ProjectFiles:
+    """The plans, releases and public audits of a project, a row of words each."""
+
+    plans: tuple[dict[str, object], ...]
+    releases: tuple[dict[str, object], ...]
+    audits: tuple[dict[str, object], ...]
+
+
+def project_files(project: Path, books: Ledger | None) -> ProjectFiles:
+    """What is public of a project, in the order of its paths, and what the ledger says of its plans."""
+    approved = _approvals(books)
+    plans = (_plan(*each, approved) for each in _found(project, PLAN_FILE, page_name()))
+    releases = (_release(*each) for each in _found(project, RELEASE_FILE, INDEX_PAGE))
+    audits = (_audit(*each) for each in _found(project, AUDIT_FILE, AUDIT_PAGE))
+    return ProjectFiles(tuple(plans), tuple(releases), tuple(audits))
+
+
 def write_index(start: Path, ledger: str | None = None) -> ProjectIndex:
     """Write the page into the project's folder, over an earlier one of its own and over nothing else."""
     project = project_folder(start)
@@ -72,28 +90,22 @@ def write_index(start: Path, ledger: str | None = None) -> ProjectIndex:
     check_writable(project)
     from dualmandate.report.theme import rendered
 
-    pages = {PLAN_FILE: page_name(), RELEASE_FILE: INDEX_PAGE, AUDIT_FILE: AUDIT_PAGE}
-    found = {name: [*_found(project, name, beside)] for name, beside in pages.items()}
-    plans, releases, audits = found.values()
     books = _books(project, ledger)
-    approved = _approvals(books)
-    accounts = _accounts(books)
-    planned = [_plan(document, link, file, approved) for document, link, file in plans]
-    released = [_release(document, link, file) for document, link, file in releases]
+    found, accounts = project_files(project, books), _accounts(books)
     page_text = rendered(
         "index.html",
         title=project.resolve().name,
         ours=OURS,
-        plans=planned,
-        releases=released,
-        plan_of={each["digest"]: f"plan-{place}" for place, each in enumerate(planned, 1)},
-        release_of={f"release {each['name']}": f"release-{place}" for place, each in enumerate(released, 1)},
-        audits=[_audit(document, link, file) for document, link, file in audits],
+        plans=found.plans,
+        releases=found.releases,
+        plan_of={each["digest"]: f"plan-{place}" for place, each in enumerate(found.plans, 1)},
+        release_of={f"release {each['name']}": f"release-{place}" for place, each in enumerate(found.releases, 1)},
+        audits=found.audits,
         accounts=accounts,
     )
     with written_whole(project) as draft:
         write_files({INDEX_PAGE: page_text}, draft)
-    return ProjectIndex(page, len(plans), len(releases), len(audits), len(accounts))
+    return ProjectIndex(page, len(found.plans), len(found.releases), len(found.audits), len(accounts))
 
 
 Found = tuple[Mapping[str, Any], str | None, str]

@@ -35,6 +35,8 @@ from dualmandate.ledger import (
     AccountLimit,
     AppendOnlyFile,
     Approval,
+    BudgetDecision,
+    BudgetRequest,
     CommandPlace,
     DatabasePlace,
     Earmark,
@@ -595,6 +597,42 @@ def named_account(ledger: Ledger, name: str, *, opening: str | None = None) -> A
             else "open it first, with its unit and its cap",
         )
     return accounts[name]
+
+
+@dataclass(frozen=True)
+class DecisionNotice:
+    """A decision on a request for more that was just recorded."""
+
+    request: BudgetRequest
+    privacy_measure: PrivacyMeasure
+    remaining: Fraction
+
+    def words(self) -> str:
+        request, decision = self.request, self.request.decision
+        assert decision is not None
+        who, in_ = f"the {request.scope} '{request.name}'", f"in '{request.account}'"
+        if decision.granted is None:
+            return f"refused: request {request.number} for {who} {in_}, by {decision.by}"
+        return (
+            f"granted by {decision.by}: {self.privacy_measure} {written(decision.granted)} more for {who} {in_}, which "
+            f"has {written(self.remaining)} left now"
+        )
+
+    def document(self) -> dict[str, object]:
+        from dualmandate.report.documents.service import BudgetRequestDocument
+
+        return BudgetRequestDocument.made_of(self.request).as_json()
+
+
+def decide(
+    books: Ledger, request: int, grant: str | None, *, reason: str, by: str, sign: Path | None = None
+) -> DecisionNotice:
+    """`dualmandate ledger decide`: grant a request for more, or a part of it, or refuse it."""
+    granted = None if grant is None else number(grant, "an amount")
+    decision = BudgetDecision(request, granted, reason, by=by)
+    decided = books.decide(decision if sign is None else books.sign_decision(decision, sign))
+    left = min(books.limits(decided.account, {decided.scope: decided.name}).values())
+    return DecisionNotice(decided, named_account(books, decided.account).privacy_measure, left)
 
 
 @dataclass(frozen=True)

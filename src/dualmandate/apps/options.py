@@ -227,6 +227,40 @@ class AskFlags:
     ledger: LedgerPlace = None
 
 
+@dataclass(frozen=True)
+class ServeFlags:
+    """What is typed after `serve`: the project, where to listen, and within which limits."""
+
+    folder: Annotated[Path, argument("FOLDER", "A folder of the project.", show_default=True)] = Path()
+    host: Annotated[
+        str, flag("--host", "ADDRESS", "Where to listen; anywhere but on this machine needs TLS.", show_default=True)
+    ] = "127.0.0.1"
+    port: Annotated[int, flag("--port", "N", "The port; 0 for one that is free.", show_default=True)] = 8000
+    workers: Annotated[int, flag("--workers", "N", "Processes that answer.", show_default=True)] = 1
+    host_name: Annotated[
+        list[str] | None,
+        flag(
+            "--host-name", "NAME", "A name that the service is called by, such as dp.agency.example; may be repeated."
+        ),
+    ] = None
+    certificate: Annotated[
+        Path | None, flag("--certificate", "FILE", "For TLS: the certificate, with its chain, as PEM.")
+    ] = None
+    private_key: Annotated[Path | None, flag("--private-key", "FILE", "For TLS: its private key, as PEM.")] = None
+    behind_proxy: Annotated[
+        bool, typer.Option("--behind-proxy", help="Listen without TLS beyond this machine: a proxy keeps it.")
+    ] = False
+    requests_a_minute: Annotated[
+        int, flag("--requests-a-minute", "N", "That each key may make.", show_default=True)
+    ] = 600
+    seconds: Annotated[str, flag("--seconds", "N", "That a request may take.", show_default=True)] = "60"
+    snapshot: Annotated[
+        str | None,
+        flag("--snapshot", "NAME", "The state that the records are in; else what their source is called."),
+    ] = None
+    ledger: LedgerPlace = None
+
+
 def with_groups(command: Callable[..., None]) -> Callable[..., None]:
     """A command whose dataclass parameters are filled from options of their own: one a field, annotated as such."""
     taken = inspect.signature(command, eval_str=True).parameters

@@ -337,7 +337,7 @@ def _bug(error: Exception) -> int:
         traceback.print_exception(error)
     else:
         write(
-            f"this is our bug, not yours: {type(error).__name__} in {_spot(error.__traceback__)}\n"
+            f"this is our bug, not yours: {type(error).__name__} in {spot(error.__traceback__)}\n"
             "  why:     something happened that this version does not expect\n"
             "  instead: run it again with DUALMANDATE_DEBUG=1 to see where, and report what it prints\n",
             sys.stderr,
@@ -345,7 +345,7 @@ def _bug(error: Exception) -> int:
     return BUG
 
 
-def _spot(trace: TracebackType | None) -> str:
+def spot(trace: TracebackType | None) -> str:
     """The innermost line of our own code; an error's own message may hold what must not be printed."""
     spot = "dualmandate"
     while trace is not None:

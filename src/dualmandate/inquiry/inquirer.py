@@ -18,10 +18,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from dualmandate.errors import CannotWrite, InvalidRequest, NotApproved, Refusal, ReleaseConflict
+from dualmandate.errors import CannotWrite, InvalidRequest, NotApproved, Refusal, ReleaseConflict, UnknownName
 from dualmandate.inquiry.answer import Answer, rows_of
 from dualmandate.inquiry.pricing import MeasuredQuestion, Price, least_loss
-from dualmandate.inquiry.query import Query, Question, question_of
+from dualmandate.inquiry.query import Query, Question, question_again, question_of
 from dualmandate.ledger import Approval, Ledger, ReleaseEntry, ReleaseState, Request, Scope
 from dualmandate.ledger.books import STEPS
 from dualmandate.ledger.chain import found_head
@@ -161,13 +161,45 @@ class Inquirer:
                 if found is None:
                     spent = work.order.charge
                     found = work.answered()
-        entry, measured = found
-        made = replace_loss(work.asked, entry, self.program.protection)
-        rows = rows_of(made, measured, probability)
-        query = made.question.query
-        left = work.ledger.remaining(entry.account, asker.parts)
-        about = (float(probability), made.loss, entry.account, entry.name, spent, left)
-        return Answer(query.statistic, query.of, made.question.by, rows, *about)
+        return work.told(found, spent, probability)
+
+    def recall(
+        self, asked: Asked, loss: PrivacyLoss, *, asker: Asker, probability: Probability = 0.95
+    ) -> Answer | None:
+        """The answer that was given to the same question at this loss or a larger one; None where there is none."""
+        work = _QuestionUnderWay.of(self, self._measured(self.question(asked), loss), asker)
+        found = work.known()
+        return None if found is None else work.told(found, None, probability)
+
+    def reread(self, release: str, *, asker: Asker, probability: Probability = 0.95) -> Answer:
+        """An answer by its name in the ledger: free, whoever had asked."""
+        question = self.asked(release)
+        if question is None or self.ledger is None:
+            raise UnknownName(
+                f"there is no answer '{release}' of the program '{self.program.name}'",
+                why="an answer is known by what it is in the ledger, and kept beside its program",
+                instead="state one that the history names",
+            )
+        entry = self.ledger.release(release)
+        work = _QuestionUnderWay.of(
+            self, replace_loss(self._measured(question, entry.loss), entry, self.program.protection), asker
+        )
+        return work.told((entry, work.kept(entry)), None, probability)
+
+    def asked(self, release: str) -> Question | None:
+        """The question of a kept answer; None where none is kept here, or of a program that has changed since."""
+        path = Path(self.answers or ".") / f"{release}.json"
+        if self.ledger is None:
+            return None
+        try:
+            if release != path.stem or path.stat().st_size > MOST_BYTES:
+                return None
+            question = question_again(json.loads(path.read_bytes())["question"], self.program.domain)
+            entry = self.ledger.release(release)
+        except (OSError, ValueError, LookupError, TypeError, Refusal):
+            return None
+        digest = asked_digest(question, self.program.account, declared_digest(self.program), entry.loss)
+        return question if digest == entry.plan_digest else None  # else it is one of another program
 
     def approve(self, asked: Asked, loss: PrivacyLoss, *, by: str, sign: Path | None = None) -> Approval:
         """Record one person's word that a question may be asked at a loss; no record is needed for it."""
@@ -254,14 +286,7 @@ class _QuestionUnderWay:
 
     def digest_at(self, charge: PrivacyLoss) -> str:
         """SHA-256 of the question, of what it is asked of, and of what it costs: whoever approves it approves this."""
-        content = {
-            "version": VERSION,
-            "question": self.asked.question.digest,
-            "declared": self.declared,
-            "account": self.program.account,
-            "loss": [charge.exact(), str(charge.privacy_measure)],
-        }
-        return hashlib.sha256(json.dumps(content, sort_keys=True).encode("ascii")).hexdigest()
+        return asked_digest(self.asked.question, self.program.account, self.declared, charge)
 
     @cached_property
     def declared(self) -> str:
@@ -278,12 +303,24 @@ class _QuestionUnderWay:
             and each.snapshot == self.snapshot
             and each.loss.privacy_measure is charge.privacy_measure
             and each.loss.amount >= charge.amount
-            and each.plan_digest == self.digest_at(each.loss)
         ]
+        digests = {loss: self.digest_at(loss) for loss in {each.loss for each in settled}}  # few losses, many answers
+        settled = [each for each in settled if each.plan_digest == digests[each.loss]]
         if not settled:
             return None
         best = max(settled, key=lambda each: each.loss.amount)
         return best, self.kept(best)
+
+    def told(
+        self, found: tuple[ReleaseEntry, dict[str, Integers]], spent: PrivacyLoss | None, probability: Probability
+    ) -> Answer:
+        """What was measured, as it is told: with errors and intervals, and what is left for who asks."""
+        entry, measured = found
+        made = replace_loss(self.asked, entry, self.program.protection)
+        query, rows = made.question.query, rows_of(made, measured, probability)
+        left = self.ledger.remaining(entry.account, self.asker.parts)
+        about = (float(probability), made.loss, entry.account, entry.name, spent, left)
+        return Answer(query.statistic, query.of, made.question.by, rows, *about)
 
     def path(self, entry: ReleaseEntry) -> Path:
         return self.answers / f"{entry.name}.json"
@@ -402,6 +439,18 @@ class _QuestionUnderWay:
     def reach(self, entry: ReleaseEntry, state: ReleaseState, *, digest: str | None = None) -> None:
         if STEPS.index(self.ledger.release(entry.name).state) < STEPS.index(state):
             self.ledger.advance(entry.name, state, by=self.asker.by, digest=digest)
+
+
+def asked_digest(question: Question, account: str, declared: str, charge: PrivacyLoss) -> str:
+    """SHA-256 of a question, of what it is asked of, and of what it costs."""
+    content = {
+        "version": VERSION,
+        "question": question.digest,
+        "declared": declared,
+        "account": account,
+        "loss": [charge.exact(), str(charge.privacy_measure)],
+    }
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode("ascii")).hexdigest()
 
 
 def declared_digest(program: Declared) -> str:

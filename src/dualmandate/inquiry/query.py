@@ -18,6 +18,7 @@ from enum import StrEnum
 from fractions import Fraction
 from functools import cached_property
 from hashlib import sha256
+from typing import Any
 
 import numpy as np
 
@@ -211,6 +212,29 @@ def question_of(query: Query, domain: Domain) -> Question:
         raise _nothing(" and ".join(domain.names[axis] for axis in sorted(picked)))
     kept = {axis: mask for axis, mask in picked.items() if not mask.all()}
     return Question(query, domain, kept, tuple(axes[axis] for axis in sorted(axes)))
+
+
+def question_again(canonical: Mapping[str, Any], domain: Domain) -> Question:
+    """The question of a canonical form, over the domain that it was asked of."""
+    level = canonical["level"]
+    by = tuple(each if isinstance(each, str) else each[0] for each in canonical["by"])
+    query = Query(
+        StatisticKind(canonical["statistic"]), canonical["of"], None if level is None else Fraction(level), by
+    )
+    picked: dict[int, Booleans] = {}
+    for name, runs in canonical["where"].items():
+        mask = np.zeros(domain.attribute(name).size, dtype=np.bool_)
+        for first, last in runs:
+            mask[first : last + 1] = True
+        picked[domain.axis(name)] = mask
+    question = Question(query, domain, picked, by)
+    if question.canonical != canonical:
+        raise InvalidQuery(
+            "a question that was asked of other levels",
+            why="the program has changed since: what its levels were called then is not known",
+            instead="ask it of the program as it is now",
+        )
+    return question
 
 
 def _check_of(query: Query, domain: Domain) -> None:

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dualmandate.ledger.books import Approval, OtherLedgers, ReleaseEntry, ReleaseState, Request, account_identifier
+from dualmandate.ledger.books import (
+    Approval,
+    BudgetDecision,
+    BudgetRequest,
+    OtherLedgers,
+    ReleaseEntry,
+    ReleaseState,
+    Request,
+    account_identifier,
+)
 from dualmandate.ledger.chain import Event, EventKind, Head, LedgerKey, make_key, read_key
 from dualmandate.ledger.composition import Account, Accountant, AccountLimit, Earmark, Scope, UnitBound
 from dualmandate.ledger.signatures import Signature, Signers
@@ -19,6 +28,8 @@ __all__ = [
     "Accountant",
     "AppendOnlyFile",
     "Approval",
+    "BudgetDecision",
+    "BudgetRequest",
     "CommandPlace",
     "DatabasePlace",
     "Earmark",

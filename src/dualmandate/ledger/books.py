@@ -11,9 +11,9 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import Any
 
-from dualmandate.errors import InvalidAccount, NotApproved, NotChecked, ReleaseConflict
+from dualmandate.errors import InvalidAccount, InvalidRequest, NotApproved, NotChecked, ReleaseConflict
 from dualmandate.ledger.chain import Event, EventKind, Head, is_digest
-from dualmandate.ledger.composition import Account, Accountant, Scope, checked_name, cost, read_account
+from dualmandate.ledger.composition import Account, Accountant, Scope, checked_name, cost, exact_amount, read_account
 from dualmandate.ledger.signatures import ROLE_OF, Signature, read_signature
 from dualmandate.population import PrivacyLoss, PrivacyMeasure
 from dualmandate.population.shown import one_line
@@ -189,6 +189,63 @@ class ReleaseEntry:
         return _parts(self.user, self.group, self.purpose)
 
 
+@dataclass(frozen=True)
+class BudgetDecision:
+    """One person's word on a request for more: what was granted of it, None for nothing, and why."""
+
+    request: int  # the number of its entry
+    granted: Fraction | None
+    reason: str
+    by: str
+    signature: Signature | None = None
+    entry: int = 0  # its number, once it is recorded
+    decided_at: str = ""
+
+    def __post_init__(self) -> None:
+        checked_name(self.reason, "the reason of a decision")
+        checked_name(self.by, "who decides")
+        if self.granted is not None:
+            object.__setattr__(self, "granted", exact_amount(self.granted))
+
+    def document(self) -> dict[str, object]:
+        """What its entry records beside its account, who decides and the signature."""
+        granted = None if self.granted is None else str(self.granted)
+        return {"request": self.request, "granted": granted, "reason": self.reason}
+
+
+@dataclass(frozen=True)
+class BudgetRequest:
+    """A person's request that the limit of a user, a group or a purpose be raised by an amount of the account."""
+
+    account: str
+    scope: Scope
+    name: str
+    amount: Fraction
+    reason: str
+    by: str
+    number: int = 0  # of its entry, by which it is decided
+    requested_at: str = ""
+    decision: BudgetDecision | None = None
+
+    def __post_init__(self) -> None:
+        checked_name(self.name, f"a {self.scope}")
+        checked_name(self.reason, "the reason of a request")
+        checked_name(self.by, "who requests")
+        object.__setattr__(self, "scope", Scope(self.scope))
+        object.__setattr__(self, "amount", exact_amount(self.amount))
+
+    @property
+    def state(self) -> str:
+        """Where it stands."""
+        if self.decision is None:
+            return "open"
+        return "refused" if self.decision.granted is None else "granted"
+
+    def document(self) -> dict[str, object]:
+        """What its entry records beside its account, its amount and who asks."""
+        return {"scope": self.scope.value, "name": self.name, "reason": self.reason}
+
+
 def _parts(user: str, group: str | None, purpose: str | None) -> dict[Scope, str]:
     named = {Scope.USER: user, Scope.GROUP: group, Scope.PURPOSE: purpose}
     return {scope: name for scope, name in named.items() if name is not None}
@@ -251,6 +308,7 @@ class Books:
         self.places: tuple[str, ...] = ()  # where else its head is kept, in words
         self.kept: dict[str, Mapping[str, Any]] = {}  # how to find each of them
         self.nonces: set[str] = set()  # of signatures
+        self.requests: dict[int, BudgetRequest] = {}  # for more, by the numbers of their entries
         self.checks: dict[str, str] = {}  # the newest of each kind: what records were held against, and their state
 
     @property
@@ -276,6 +334,10 @@ class Books:
         elif event.kind is EventKind.CHECKED:
             document = event.document()
             self.checks[str(document.get("against"))] = str(document["state"])
+        elif event.kind is EventKind.REQUESTED:
+            self.requests[event.sequence] = _read_budget_request(event)
+        elif event.kind is EventKind.DECIDED:
+            self._decide(_read_decision(event))
         elif event.kind is not EventKind.REFUSED:
             assert event.release is not None
             self._change(event.release, event)
@@ -292,6 +354,12 @@ class Books:
         self._numbers[release.account] = release.number
         self._newest[release.plan_digest, release.snapshot] = release.name
         self.accountant.compose(release.account, release.parts, release.cost)
+
+    def _decide(self, decision: BudgetDecision) -> None:
+        asked = self.requests[decision.request]
+        self.requests[decision.request] = replace(asked, decision=decision)
+        if decision.granted is not None:
+            self.accountant.grant(asked.account, asked.scope, asked.name, decision.granted)
 
     def next_number(self, account: str) -> int:
         """The number of the account's next release; one that was given up keeps its own."""
@@ -348,6 +416,41 @@ class Books:
     def room(self, name: str, parts: Mapping[Scope, str]) -> dict[str, Fraction]:
         """What each cap that applies to these parts leaves, by the cap in words."""
         return self.accountant.room(self.account(name), parts)
+
+    def check_request(self, request: BudgetRequest) -> None:
+        """Refuse to ask for more where no limit stands in the way."""
+        account = self.account(request.account)
+        if not any(limit.scope is request.scope and limit.name in (None, request.name) for limit in account.limits):
+            raise InvalidRequest(
+                f"more for the {request.scope} '{request.name}', which has no limit in '{account.name}'",
+                why="only the limits of users, groups and purposes are raised, never the cap of the people in the data",
+                instead="ask within the cap, or state a user, group or purpose that has a limit",
+            )
+
+    def check_decision(self, decision: BudgetDecision) -> BudgetRequest:
+        """The request that a decision is about; refused where there is none, or it is decided, or one's own."""
+        asked = self.requests.get(decision.request)
+        if asked is None or asked.decision is not None:
+            raise ReleaseConflict(
+                f"no open request {decision.request}",
+                why="the ledger has no request of this number"
+                if asked is None
+                else f"it was {asked.state} by {asked.decision.by if asked.decision else ''}, and that stands",
+                instead="state the number of a request that is open",
+            )
+        if asked.by == decision.by or (asked.scope is Scope.USER and asked.name == decision.by):
+            raise NotApproved(
+                f"request {decision.request} is one of '{decision.by}', or for '{decision.by}'",
+                why="nobody grants more to themselves",
+                instead="have another person decide",
+            )
+        if decision.granted is not None and decision.granted > asked.amount:
+            raise InvalidRequest(
+                f"{decision.granted} granted where {asked.amount} was asked for",
+                why="what nobody asked for has no reason",
+                instead=f"grant {asked.amount} or less",
+            )
+        return asked
 
     def admit(self, request: Request, counts: Callable[[Approval], bool] | None = None) -> tuple[Fraction, str | None]:
         """The cost of a request and the release it supersedes, or a refusal: approved, new, and within every cap.
@@ -432,6 +535,21 @@ def _read_places(event: Event) -> tuple[tuple[str, ...], dict[str, Mapping[str, 
     document = event.document()
     places = tuple(str(words) for words in document["places"])
     return places, dict(zip(places, document["kept"], strict=True))
+
+
+def _read_budget_request(event: Event) -> BudgetRequest:
+    said = event.document()
+    assert event.account is not None
+    assert event.amount is not None
+    about = Scope(said["scope"]), str(said["name"]), event.amount, str(said["reason"])
+    return BudgetRequest(event.account, *about, event.by, event.sequence, event.recorded_at)
+
+
+def _read_decision(event: Event) -> BudgetDecision:
+    said = event.document()
+    granted, signature = said["granted"], read_signature(said)
+    about = int(said["request"]), None if granted is None else Fraction(granted), str(said["reason"])
+    return BudgetDecision(*about, event.by, signature, event.sequence, event.recorded_at)
 
 
 def _read_approval(event: Event) -> Approval:

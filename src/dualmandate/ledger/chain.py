@@ -50,6 +50,8 @@ class EventKind(StrEnum):
     KEY_DESTROYED = "key destroyed"
     ANCHORED = "anchored"
     REFUSED = "refused"
+    REQUESTED = "more requested"
+    DECIDED = "decided"
 
 
 @dataclass(frozen=True)
@@ -252,7 +254,7 @@ def make_key(path: Path) -> LedgerKey:
 
 def read_key(path: Path) -> LedgerKey:
     """The ledger key in a file; refused where anybody but its owner may read or change it."""
-    text = _read_private(path, "ledger key")
+    text = read_private(path, "ledger key")
     try:
         return LedgerKey(bytes.fromhex(text.decode("ascii").strip()))
     except ValueError:
@@ -291,7 +293,7 @@ class SecretFolder:
         return hmac.digest(self._opened(name), content.encode(), "sha256").hex()
 
     def _opened(self, release: str) -> bytes:
-        sealed = _read_private(self.path(release), f"secret of release {release}")
+        sealed = read_private(self.path(release), f"secret of release {release}")
         nonce, body, tag = sealed[:32], sealed[32:64], sealed[64:]
         if len(sealed) != 96 or not hmac.compare_digest(tag, self._tag(release, nonce, body)):
             raise UnsafeKey(
@@ -321,11 +323,12 @@ class SecretFolder:
         return f"{self.ledger}/{release}".encode()
 
 
-def _read_private(path: Path, name: str) -> bytes:
+def read_private(path: Path, name: str, *, most: int = 4096) -> bytes:
+    """What a file for its owner alone holds; refused where anybody else may read it."""
     try:
         with path.open("rb") as file:
             mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
-            content = file.read(4096)
+            content = file.read(most)
     except OSError:
         raise UnsafeKey(
             f"the {name} cannot be read",

@@ -281,11 +281,20 @@ class Accountant:
 
     def __init__(self) -> None:
         self._sums: dict[tuple[str, Scope | None, str | None], Fraction] = defaultdict(Fraction)
+        self._granted: dict[tuple[str, Scope, str], Fraction] = defaultdict(Fraction)
 
     def compose(self, account: str, parts: Mapping[Scope, str], added: Fraction) -> None:
         """Add a cost to the account and to each part it counts against; a canceled reservation adds minus its cost."""
         for scope, name in ((None, None), *parts.items()):
             self._sums[account, scope, name] += added
+
+    def grant(self, account: str, scope: Scope, name: str, amount: Fraction) -> None:
+        """Raise the limits of one part of an account; its cap, and what is kept for others, stay as they are."""
+        self._granted[account, scope, name] += amount
+
+    def granted(self, account: str, scope: Scope, name: str) -> Fraction:
+        """By how much the limits of one part were raised."""
+        return self._granted.get((account, scope, name), Fraction(0))
 
     def spent(self, account: str, scope: Scope | None = None, name: str | None = None) -> Fraction:
         """The odometer: the sum so far, of an account in all, or of one part."""
@@ -309,7 +318,8 @@ class Accountant:
             if part is not None and limit.name in (None, part):
                 which = f"each {limit.scope}" if limit.name is None else f"the {limit.scope} '{part}'"
                 spent = self.spent(account.name, limit.scope, part)
-                left[f"the limit of {which} in '{account.name}'"] = limit.amount - spent
+                raised = limit.amount + self.granted(account.name, limit.scope, part)
+                left[f"the limit of {which} in '{account.name}'"] = raised - spent
         return left
 
     def require(self, account: Account, parts: Mapping[Scope, str], asked: Fraction, *, instead: str) -> None:

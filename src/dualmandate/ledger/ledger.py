@@ -34,6 +34,8 @@ from dualmandate.ledger.books import (
     STEPS,
     Approval,
     Books,
+    BudgetDecision,
+    BudgetRequest,
     RecordState,
     ReleaseEntry,
     ReleaseState,
@@ -205,6 +207,49 @@ class Ledger:
             self._check_signed(Role.APPROVAL, approval.by, approval.account, details, approval.signature)
             details |= _signed(approval.signature)
             page.append(EventKind.APPROVED, approval.by, approval.account, amount=paid, details=details)
+
+    def request_more(self, request: BudgetRequest) -> BudgetRequest:
+        """Record that somebody asks for a limit to be raised; nothing is raised before it is decided."""
+        with self._writing(request.by) as page:
+            page.books.check_request(request)
+            number, details = page.head.sequence + 1, request.document()
+            page.append(EventKind.REQUESTED, request.by, request.account, amount=request.amount, details=details)
+        return self.budget_request(number)
+
+    def decide(self, decision: BudgetDecision) -> BudgetRequest:
+        """Record another person's decision on a request; what is granted counts from this entry on."""
+        with self._writing(decision.by) as page:
+            asked, said = page.books.check_decision(decision), decision.document()
+            self._check_signed(Role.APPROVAL, decision.by, asked.account, said, decision.signature)
+            said |= _signed(decision.signature)
+            page.append(EventKind.DECIDED, decision.by, asked.account, amount=decision.granted, details=said)
+        return self.budget_request(decision.request)
+
+    def sign_decision(self, decision: BudgetDecision, key: Path) -> BudgetDecision:
+        """The decision, signed with the key in a file."""
+        account, said = self.budget_request(decision.request).account, decision.document()
+        return replace(decision, signature=sign(Role.APPROVAL, self.identifier, decision.by, account, said, key=key))
+
+    def budget_requests(self, account: str | None = None) -> tuple[BudgetRequest, ...]:
+        """Every request for more, or those of one account, in their order, each with its decision."""
+        with self._reading() as books:
+            return tuple(each for each in books.requests.values() if account in (None, each.account))
+
+    def budget_request(self, number: int) -> BudgetRequest:
+        """One request for more, by the number of its entry."""
+        with self._reading() as books:
+            if number not in books.requests:
+                raise ReleaseConflict(
+                    f"no request {number}",
+                    why="the ledger has no request for more of this number",
+                    instead="state the number of its entry",
+                )
+            return books.requests[number]
+
+    def limits(self, account: str, parts: Mapping[Scope, str]) -> dict[str, Fraction]:
+        """What each cap that applies to these parts leaves, by the cap in words."""
+        with self._reading() as books:
+            return books.room(account, parts)
 
     def reserve(self, request: Request) -> ReleaseEntry:
         """Set a loss aside for a release, with a fresh secret, before any data are opened; a refusal is recorded."""

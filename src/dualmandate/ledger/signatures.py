@@ -37,7 +37,11 @@ class Role(StrEnum):
         return f"dualmandate-{self.value}"
 
 
-ROLE_OF = {EventKind.APPROVED: Role.APPROVAL, EventKind.RESERVED: Role.PUBLICATION}
+ROLE_OF = {  # of the entries that may be signed; a grant is an approval too
+    EventKind.APPROVED: Role.APPROVAL,
+    EventKind.DECIDED: Role.APPROVAL,
+    EventKind.RESERVED: Role.PUBLICATION,
+}
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ import numpy as np
 from dualmandate.choice.wealth import TaylorDiagnostic, WealthGroup
 from dualmandate.errors import InvalidFile, InvalidValue, Place
 from dualmandate.frontier import (
+    Decision,
     FormulaGrant,
     Measure,
     Misallocation,
@@ -24,6 +25,7 @@ from dualmandate.frontier import (
 )
 from dualmandate.frontier.numerics import loss_where
 from dualmandate.mechanism import Measurement
+from dualmandate.planning.grants.files import title_i_grants
 from dualmandate.population import PrivacyMeasure
 from dualmandate.population.arrays import Floats
 from dualmandate.population.wording import number
@@ -73,18 +75,21 @@ def measure_of(program: ProgramFile, position: int) -> Measure:
             return number.quantity().to(unit, program.units).value
 
     if asked.decision is not None:
-        decision = asked.decision
-        appropriation = math.inf
-        if decision.appropriation is not None:
-            appropriation = amount(decision.appropriation, money, "decision", "appropriation")
-        numbers = _public_numbers(program, position)
-        per_head = amount(decision.per_head, f"{money} per {unit}", "decision", "per_head")
-        grant = FormulaGrant(
-            np.full(numbers.size, per_head),
-            threshold=float(decision.threshold or 0),
-            appropriation=appropriation,
-            name=f"grants by {asked.name}",
-        )
+        decision, numbers = asked.decision, _public_numbers(program, position)
+        grant: Decision
+        if decision.title_i is not None:
+            grant = title_i_grants(program, position, numbers)
+        else:
+            appropriation = math.inf
+            if decision.appropriation is not None:
+                appropriation = amount(decision.appropriation, money, "decision", "appropriation")
+            per_head = amount(decision.per_head, f"{money} per {unit}", "decision", "per_head")
+            grant = FormulaGrant(
+                np.full(numbers.size, per_head),
+                threshold=float(decision.threshold or 0),
+                appropriation=appropriation,
+                name=f"grants by {asked.name}",
+            )
         simulation = Simulation(LOSSES, decision.repetitions, SEED)
         counted: Literal["absolute", "squared"] = "absolute" if asked.loss == "absolute" else "squared"
         return Misallocation(asked.name, grant, numbers, counted, simulation, grid)

@@ -192,7 +192,9 @@ def numbers_without_errors(program: Program) -> Iterator[str]:
     for table in file.workload:
         of = f" of {table.name}"
         if table.decision is not None:
-            given = [name for name in ("per_head", "threshold", "appropriation") if getattr(table.decision, name)]
+            given = [
+                name for name in ("per_head", "title_i", "threshold", "appropriation") if getattr(table.decision, name)
+            ]
             yield from (f"{name}{of}" for name in given)
         for group in table.wealth:
             yield from (f"{name} of {group.name}" for name in ("people", "exposure", "risk_aversion"))

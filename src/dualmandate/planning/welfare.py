@@ -134,7 +134,8 @@ def _table_value(program: ProgramFile, timing: Timing, position: int, measure: M
         value = TableValue(table.name, 0.0, measure, table.unit or units.singular, grid=grid)
         if table.decision is not None:
             with document.at("workload", position, "decision"):
-                often = timing.factor(table.decision.per_head.time_base, None if price is None else price.time_base)
+                granted = table.decision.per_head
+                often = timing.factor(*(each.time_base for each in (granted, price) if each is not None))
                 lost = _misallocated(table.loss, price, units.currency) * often
                 return replace(value, value=lost, price=lost, present_value=often)
         with document.at("workload", position, stated):

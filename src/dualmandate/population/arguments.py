@@ -173,7 +173,8 @@ def _fits(value: object, kind: Any, most: int | None = None) -> bool:
     if kind is float:
         return isinstance(value, Real) and not isinstance(value, bool)
     plain = origin or kind
-    if not isinstance(plain, type) or getattr(plain, "_is_protocol", False):  # what a protocol asks is not asked here
+    unasked = getattr(plain, "_is_protocol", False) and not getattr(plain, "_is_runtime_protocol", False)
+    if not isinstance(plain, type) or unasked:  # what a protocol asks is not asked here, where it does not say so
         return True
     if most != 0 and isinstance(value, str) and issubclass(plain, Iterable) and not issubclass(plain, str):
         return False  # its letters are meant nowhere

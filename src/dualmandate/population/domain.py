@@ -261,9 +261,10 @@ class Grouping:
     level_labels: Labels = field(default_factory=lambda: NO_LABELS, repr=False)  # words for readers
 
     def __post_init__(self) -> None:
-        used = np.unique(self.assignment)
-        used = used[used != -1]
-        if len(set(self.labels)) != len(self.labels) or not np.array_equal(used, np.arange(len(self.labels))):
+        groups, inside = len(self.labels), (self.assignment >= -1) & (self.assignment < len(self.labels))
+        held = np.bincount(self.assignment[inside] + 1, minlength=groups + 1)[1:]
+        listed = len(set(self.labels)) == groups and bool(np.all(inside)) and bool(np.all(held))
+        if not listed:
             raise InvalidDomain(
                 f"the groups of '{self.name}' are not a list of groups that each hold a level",
                 why="every group needs a name of its own and at least one level",
@@ -339,8 +340,9 @@ class Hierarchy:
     def by_prefix(cls, attribute: Attribute, lengths: Mapping[str, int]) -> Hierarchy:
         """A hierarchy read off the first characters of each code (FIPS: state 2, county 5, tract 11, …; NAICS)."""
         missing = attribute.missing
+        codes = [code for code in attribute.levels if code != missing]
         for name, length in lengths.items():
-            short = next((code for code in attribute.levels if code != missing and len(code) < length), None)
+            short = next((code for code in codes if len(code) < length), None)
             if length < 1 or short is not None:
                 raise InvalidDomain(
                     f"'{name}' asks for the first {length} characters of '{attribute.name}'",

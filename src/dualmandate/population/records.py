@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from dualmandate.population.arrays import Integers
 from dualmandate.population.domain import Domain, Histogram, dense_shape
 
 
+@runtime_checkable
 class Counts(Protocol):
     """Whatever can be asked how many records have each combination of some attributes' levels."""
 

@@ -23,6 +23,7 @@ from dualmandate.population import (
 from dualmandate.population.protection import steps
 from dualmandate.program.file import Document
 from dualmandate.program.labels import check_groupings, labels_of_attribute, labels_of_grouping
+from dualmandate.program.pl_files import ENDING, read_header
 from dualmandate.program.schema import (
     BEST,
     AttributeTable,
@@ -67,8 +68,13 @@ def code_lists(population: Described, document: Document) -> dict[str, TextColum
             known = next((read for read in lists.values() if read.file == file), None)
             with document.at("population", "attributes", name, "codes"):
                 check_not_data(file, population, document)
-                lists[name] = known or read_text_columns(file, "code list")
+                lists[name] = known or _code_list(file)
     return lists
+
+
+def _code_list(file: Path) -> TextColumns:
+    """A CSV file, or the blocks of a geographic header of redistricting data."""
+    return read_header(file, "code list") if file.suffix == ENDING else read_text_columns(file, "code list")
 
 
 def check_not_data(file: Path, population: Described, document: Document) -> None:

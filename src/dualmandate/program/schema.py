@@ -640,7 +640,8 @@ class AttributeTable(KeyTable):
     levels: Several[Level] | None = None
     """The values that can be recorded."""
     codes: Text | None = None
-    """A CSV file beside the program, one row a code."""
+    """A CSV file beside the program, one row a code. Or the geographic header of a state's redistricting files, such as
+    rigeo2020.pl: every block is then a code, and the other columns are the header's."""
     column: Text | None = None
     """The column of the CSV file that holds the codes; the first one where it is not stated."""
     ordered: bool = False
@@ -939,11 +940,32 @@ class FitnessForUse(KeyTable):
         return self
 
 
-class DecisionTable(KeyTable):
-    """A grant by formula that reads the table: so much a head, to places that are large enough."""
+class TitleITable(KeyTable):
+    """Grants under Title I, as 20 U.S.C. 6331 to 6337 divides them: the table counts children by school district."""
 
-    per_head: Calibrated
-    """A formula turns counted heads into money, per unit of the table."""
+    fiscal_year: Count
+    """Appropriations are by fiscal year."""
+    districts: Text
+    """A CSV file beside the program, one row a district: its code, in a column named as in `by`, its `state`, and its
+    children of `school_age` (5 to 17)."""
+    states: Text
+    """A CSV file beside the program, one row a state: its `expenditure` on a pupil in USD, and where known its `effort`
+    and `equity`; and a row US for the nation."""
+    paid_before: Text | None = None
+    """A CSV file beside the program of the fiscal year before, one row a district: its code, what it was paid of each
+    grant (`basic`, `concentration`, `targeted`, `incentive`), and for how many years it had `lapsed` from concentration
+    grants. Without it nobody is held harmless."""
+    statute: Text | None = None
+    """A file of the law's numbers beside the program; the law as it is where not stated."""
+
+
+class DecisionTable(KeyTable):
+    """A grant by formula that reads the table: so much a head to places that are large enough, or by a law."""
+
+    per_head: Calibrated | None = None
+    """What a formula turns counted heads into: money per unit of the table."""
+    title_i: TitleITable | None = None
+    """Grants under Title I, in place of so much a head."""
     threshold: NotNegative | None = None
     """A place with fewer counted heads than this gets nothing."""
     appropriation: Calibrated | None = None
@@ -951,6 +973,16 @@ class DecisionTable(KeyTable):
     asks for."""
     repetitions: Count = 200
     """How often the decision is made with noisy numbers at each simulated privacy loss."""
+
+    @model_validator(mode="after")
+    def _one_formula(self) -> Self:
+        if (self.per_head is None) == (self.title_i is None):
+            why = "a decision follows one formula: so much a head, or a law"
+            raise lacking("per_head", why, "state per_head, or title_i, and not both")
+        if self.title_i is not None and (self.threshold is not None or self.appropriation is not None):
+            key = "threshold" if self.appropriation is None else "appropriation"
+            raise refused("the law has thresholds and appropriations of its own", "leave it out", key=key)
+        return self
 
     @model_validator(mode="after")
     def _repeated(self) -> Self:
@@ -1309,6 +1341,16 @@ _MEASURED_SCHEMA = WithJsonSchema(
 )
 
 
+def _published_technology(value: object) -> object:
+    if not isinstance(value, str) or value not in DATA_DEPENDENT:
+        raise PydanticCustomError("literal_error", "one of {expected}", {"expected": _listed([*DATA_DEPENDENT])})
+    return value
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(f'"{name}"' for name in names)
+
+
 class MechanismTable(KeyTable):
     """The technology: what noise is added to what."""
 
@@ -1323,6 +1365,15 @@ class MechanismTable(KeyTable):
     """What shares a measurement. With "together" the plan finds the best scales: one measurement for all tables, one
     for counts and one for each amount, one for tables of the same cells, or one for each table, which then split the
     loss by their value. "apart", or groups of tables, state it."""
+    technology: (
+        Annotated[
+            str, BeforeValidator(_published_technology), WithJsonSchema({"enum": [*DATA_DEPENDENT], "type": "string"})
+        ]
+        | None
+    ) = None
+    """A technology whose errors depend on the data, in place of measurements: "partition", "multiplicative weights" or
+    "adaptive marginals". It needs [simulation], because its errors are simulated on public records; "geometric" noise
+    counts its loss in epsilon, "gaussian" noise in rho. Measurements where it is not stated."""
     failure_probability: Probability | None = None
     """The δ at which Gaussian noise is expressed in epsilon."""
 

@@ -41,6 +41,8 @@ class TextColumns:
     def codes(self, column: str | None) -> tuple[str, ...]:
         """The codes of a column (the first one where none is named), refused where one is empty or stands twice."""
         codes = self.column(next(iter(self.columns)) if column is None else column)
+        if all(codes) and len(set(codes)) == len(codes):
+            return codes
         lines: dict[str, int] = {}
         for line, code in zip(self.lines, codes, strict=True):
             if not code:
@@ -68,21 +70,43 @@ def read_text_columns(file: Path, what: str, *, largest: int = LARGEST_FILE) -> 
         return InvalidFile(f"the {what} '{file.name}' cannot be used", why=why, instead=instead, where=where)
 
     try:
-        rows = csv.reader(io.StringIO(content.decode("utf-8-sig"), newline=""), strict=True)
-        header = next(rows, [])
-        records = [(rows.line_num, row) for row in rows if row]
+        found = _rows(content.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise unusable("it is not UTF-8 text", "save it as UTF-8", line) from None
     except csv.Error:
         raise unusable("it is not comma-separated text", "save it as CSV") from None
-    if not header or not records:
+    header, lines, widths, values = found
+    if not header or not lines:
         raise unusable("it holds no rows", "write a header and rows below it")
     if len(set(header)) != len(header) or not all(header):
         raise unusable("its columns have no names of their own", "name each column once, in the first line", 1)
-    odd = next((line for line, row in records if len(row) != len(header)), None)
+    odd = next((line for line, width in zip(lines, widths, strict=True) if width != len(header)), None)
     if odd is not None:
         raise unusable(f"line {odd} has not as many values as the header", "give each row every column", odd)
-    columns = zip(*(row for _, row in records), strict=True)
-    lines = tuple(line for line, _ in records)
-    return TextColumns(file, dict(zip(header, columns, strict=True)), lines, hashlib.sha256(content).hexdigest())
+    columns = {name: tuple(values[place :: len(header)]) for place, name in enumerate(header)}
+    return TextColumns(file, columns, tuple(lines), hashlib.sha256(content).hexdigest())
+
+
+Rows = tuple[list[str], list[int], list[int], list[str]]  # the header; line and width of each row; their values in turn
+
+
+def _rows(text: str) -> Rows:
+    """What a file says, blank lines passed over. A list a row would make millions of lists: values stand in one."""
+    if '"' not in text:
+        ends = text.replace("\r\n", "\n").replace("\r", "\n")
+        said = ends.split("\n")
+        if len(max(said, key=len)) <= csv.field_size_limit():
+            first, *below = said
+            lines = [number for number, line in enumerate(below, start=2) if line]
+            kept = list(filter(None, below))
+            widths = [line.count(",") + 1 for line in kept]
+            return first.split(",") if first else [], lines, widths, ",".join(kept).split(",")
+    rows = csv.reader(io.StringIO(text, newline=""), strict=True)
+    header, lines, widths, values = next(rows, []), list[int](), list[int](), list[str]()
+    for row in rows:
+        if row:
+            lines.append(rows.line_num)
+            widths.append(len(row))
+            values += row
+    return header, lines, widths, values

@@ -43,6 +43,7 @@ from dualmandate.publication.consistency.top_down_rounding import Capacities
 from dualmandate.publication.release_spec import ReleaseSpec
 from dualmandate.publication.tabulating import NOWHERE, single_rows
 from dualmandate.workload import Factor, Table
+from dualmandate.workload.levels import row_ids
 
 LARGEST_REST = 2**22  # At most so many cells of everything but the geography are grouped into a chain.
 LARGEST_FITTED = 10**7  # At most so many cells of one histogram are fitted to all tables.
@@ -287,10 +288,13 @@ def _row_labels(order: ReleaseSpec, tables: Sequence[Table], axis: int) -> list[
         if len(labels) < len(table.factors):
             return None
         cells = np.zeros(1, dtype=np.int64)
+        leaves_out = False
         for other in rest:
-            nowhere = np.logical_or.outer(cells == NOWHERE, labels[other] == NOWHERE)
             sums = np.add.outer(cells * table.factors[other].rows, labels[other])
-            cells = np.where(nowhere, NOWHERE, sums).reshape(-1)
+            leaves_out = leaves_out or bool(np.any(labels[other] == NOWHERE))
+            if leaves_out:
+                sums[np.logical_or.outer(cells == NOWHERE, labels[other] == NOWHERE)] = NOWHERE
+            cells = sums.reshape(-1)
         found.append((labels[axis], cells))
     return found
 
@@ -491,12 +495,13 @@ def _capacities(domain: Domain, skeleton: _Skeleton) -> Capacities | None:
     about = [masks for masks in domain.all_zero_masks if axis in masks]
     if not about:
         return None
-    patterns, members = np.unique(np.stack([masks[axis] for masks in about]), axis=1, return_inverse=True)
+    held_by = np.stack([masks[axis] for masks in about])
+    firsts, members = first_and_members(row_ids(held_by, held_by.shape[1]))
     found = np.zeros((tree.sizes[-1], chain.sizes[-1]), dtype=np.bool_)
-    for pattern, held in enumerate(patterns.T):
+    for pattern, held in enumerate(held_by[:, firsts].T):
         possible = domain.possible_cells(without=axis, held=held)
         free = np.bincount(skeleton.groups.finest, weights=possible) > 0
-        here = np.isin(skeleton.nodes[-1], skeleton.areas.finest[members.reshape(-1) == pattern])
+        here = np.isin(skeleton.nodes[-1], skeleton.areas.finest[members == pattern])
         found[here] |= free[skeleton.cells[-1]]
     return Capacities(tree, chain, {tree.last: found})
 

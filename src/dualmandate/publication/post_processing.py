@@ -23,12 +23,12 @@ from dualmandate.errors import InvalidRequest, NoConsistentTables
 from dualmandate.mechanism import Distribution
 from dualmandate.mechanism.strategy.marginal_rows import IntegerMarginals, Places
 from dualmandate.mechanism.strategy.workload_blocks import parts_of
+from dualmandate.mechanism.synthesis.records_fit import FittedRecords, Target, fitted_records, is_affordable
 from dualmandate.population.arrays import Booleans, Floats, Integers
 from dualmandate.publication.consistency.crossing import CrossedEstimates
 from dualmandate.publication.consistency.estimates import Pair, TreeEstimates, count_across, estimate
 from dualmandate.publication.consistency.histogram_fit import MOST_STEPS, FittedHistogram, fitted_histogram
 from dualmandate.publication.consistency.partitions import PartitionChain, Tree
-from dualmandate.publication.consistency.records_fit import FittedRecords, Target, fitted_records, is_affordable
 from dualmandate.publication.consistency.running_sums import rising_histogram, running_axis
 from dualmandate.publication.consistency.strata import Strata
 from dualmandate.publication.consistency.top_down_rounding import CountConstraints, top_down
@@ -124,6 +124,7 @@ class PostProcessed:
     effects: tuple[ConsistencyEffect, ...] = ()
     reaches: Mapping[str, Reaches] = field(default_factory=dict, repr=False)
     records: Callable[[], SyntheticRecords | None] = field(default=lambda: None, repr=False)  # if tables count such
+    told: tuple[str, str] | None = None  # how intervals of estimates and values were made, where tables have them
 
 
 def post_process(
@@ -175,8 +176,8 @@ def _of_records(order: ReleaseSpec, tables: list[PublishedTable], measured: Sequ
     made = []
     for table, asked, places in zip(tables, order.tables, fit.places, strict=True):
         answers = fit.strategy.asked(asked, fit.strategy.queries(asked).axes, _within(fit, asked, found, places))
-        made.append(replace(table, values=_whole(float(asked.weight) * answers.reshape(-1), asked)))
-    return PostProcessed(made, words, records=partial(records_of_levels, order.domain, order.tables, found))
+        made.append(replace(table, values=whole(float(asked.weight) * answers.reshape(-1), asked)))
+    return PostProcessed(made, words, records=partial(records_of_levels, order.domain, order.tables, found.levels))
 
 
 def _within(fit: MarginalFit, asked: Table, found: FittedRecords, places: Places) -> Floats:
@@ -419,12 +420,12 @@ def _running_axis(order: ReleaseSpec) -> int | None:
 def _tables_of(order: ReleaseSpec, tables: Sequence[PublishedTable], histogram: Integers) -> list[PublishedTable]:
     workload = Workload(order.domain, order.tables)
     return [
-        replace(table, values=_whole(workload.table_answers(table.name, histogram), each))
+        replace(table, values=whole(workload.table_answers(table.name, histogram), each))
         for table, each in zip(tables, order.tables, strict=True)
     ]
 
 
-def _whole(answers: NDArray[np.generic], table: Table) -> Integers | None:
+def whole(answers: NDArray[np.generic], table: Table) -> Integers | None:
     """Answers of a histogram as whole numbers of the table's unit; None where they are fractions of it."""
     if table.weight.denominator != 1 or table.grid.denominator != 1:
         return None

@@ -571,7 +571,7 @@ def single_rows(factor: Factor) -> tuple[Integers, Integers | None] | None:
         return np.zeros(factor.size, dtype=np.int64), None
     if isinstance(factor, Row):
         return np.where(factor.values != 0, 0, NOWHERE), factor.values
-    if not isinstance(factor, Groups) or len(np.unique(factor.cells)) != len(factor.cells):
+    if not isinstance(factor, Groups) or int(factor.counts.max()) > 1:
         return None
     rows = np.full(factor.size, NOWHERE, dtype=np.int64)
     rows[factor.cells] = np.repeat(np.arange(factor.rows), np.diff(np.append(factor.starts, len(factor.cells))))

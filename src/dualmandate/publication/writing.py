@@ -77,6 +77,11 @@ class PublishedTable:
     level_labels: tuple[Labels, ...] = field(default=(), repr=False)  # what readers are shown beside levels, by column
     intervals: Mapping[str, Numbers] = field(default_factory=dict, repr=False)  # ends, named as in `INTERVALS`
 
+    @property
+    def has_unknown_errors(self) -> bool:
+        """Whether no standard error is known: its intervals say how far off its estimates are."""
+        return bool(len(self.standard_errors)) and bool(np.isnan(self.standard_errors).all())
+
 
 @dataclass(frozen=True, eq=False)
 class Glance:
@@ -219,7 +224,9 @@ def tidy_sheet(table: PublishedTable, facts: Mapping[str, str] = NO_FACTS) -> Re
     """All that is published of a table, one row a cell: whole numbers and estimates, each with its intervals."""
     found: dict[str, Numbers] = {} if table.values is None else {"value": table.values}
     found |= {name: table.intervals[name] for name in OF_VALUES if name in table.intervals}
-    found |= {"estimate": table.estimates, "standard_error": table.standard_errors}
+    found |= {"estimate": table.estimates}
+    if not table.has_unknown_errors:
+        found |= {"standard_error": table.standard_errors}
     found |= {name: table.intervals[name] for name in OF_ESTIMATES if name in table.intervals}
     return _sheet(table, found, facts)
 
@@ -319,9 +326,7 @@ class Parquet:
         }
         with durably(path, mode=PUBLIC_MODE) as file, pq.ParquetWriter(file, schema, **settings) as writer:
             for part, places in sheet.pieces():
-                labels = [
-                    pa.DictionaryArray.from_arrays(pa.array(places[place], pa.int32()), each) for place, each in words
-                ]
+                labels = [_coded(places[place], each) for place, each in words]
                 numbers = [pa.array(values[part]) for values in sheet.numbers.values()]
                 same = pa.array(np.zeros(part.stop - part.start, dtype=np.int32))
                 of_all = [pa.DictionaryArray.from_arrays(same, pa.array([word])) for word in constants(sheet).values()]
@@ -341,7 +346,8 @@ class Parquet:
                 own = facts["name"], facts["unit"], tuple(facts["columns"])
                 labels, words = _labels_in(file, facts)
                 sheet = ReleaseSheet(*own, labels, typed, facts["facts"], words)
-                _check_labels(sheet, file)
+                if "labels" in facts:
+                    _check_labels(sheet, file)
         except (pa.ArrowException, OSError, KeyError, TypeError, ValueError):
             raise damaged(f"the file '{path.name}'", "it is not there, damaged, or was not written here") from None
         return sheet
@@ -362,8 +368,16 @@ def _values(column: pa.ChunkedArray, kind: np.dtype[Any]) -> Numbers:
     return parts[0] if len(parts) == 1 else np.concatenate([np.zeros(0, dtype=kind), *parts])
 
 
+def _coded(places: NDArray[np.int32], words: pa.Array) -> pa.DictionaryArray:
+    """The words at some places, and none before or after all of these: each piece of a file holds its own alone."""
+    import pyarrow as pa
+
+    first = int(places.min())
+    return pa.DictionaryArray.from_arrays(pa.array(places - first, pa.int32()), words[first : int(places.max()) + 1])
+
+
 def _labels_in(file: Any, facts: Mapping[str, Any]) -> tuple[tuple[tuple[str, ...], ...], tuple[Labels, ...]]:
-    """The levels of each label column, and their words for readers, from the rows where each level stands first.
+    """The levels of each label column, and their words for readers.
 
     Files of earlier versions have them among their facts.
     """
@@ -372,7 +386,7 @@ def _labels_in(file: Any, facts: Mapping[str, Any]) -> tuple[tuple[tuple[str, ..
     sizes: list[int] = facts["sizes"]
     levels, words = list[tuple[str, ...]](), list[dict[str, dict[str, str]]]()
     for heading, place, language in facts["texts"]:
-        found = _firsts(file, heading, math.prod(sizes[place + 1 :]), sizes[place])
+        found = _words_in(file, heading, math.prod(sizes[place + 1 :]), sizes[place], table=facts["name"])
         if language is None:
             levels.append(found)
             words.append({})
@@ -382,22 +396,63 @@ def _labels_in(file: Any, facts: Mapping[str, Any]) -> tuple[tuple[tuple[str, ..
     return tuple(levels), tuple(words) if any(words) else ()
 
 
-def _firsts(file: Any, heading: str, stride: int, size: int) -> tuple[str, ...]:
-    """What a column says in the first row of each of its levels."""
+def _check_labels(sheet: ReleaseSheet, file: Any) -> None:
+    """The label columns say what the facts of an earlier version say."""
+    for text in sheet.texts:
+        stride = sheet.strides[text.place]
+        if _words_in(file, text.heading, stride, len(text.words), table=sheet.name) != text.words:
+            raise _out_of_order(sheet.name)
+
+
+def _words_in(file: Any, heading: str, stride: int, size: int, *, table: str) -> tuple[str, ...]:
+    """What a column says of each level; refused unless each row says what others of its level say, in row-major order.
+
+    Levels come in turn, so that each piece of the file repeats known ones, and goes on where they end.
+    """
+    known, start = list[str](), 0
+    for number in range(file.num_row_groups):
+        for chunk in file.read_row_group(number, columns=[heading]).column(0).chunks:
+            places = _runs(start, start + len(chunk), stride, size)
+            first, words = start // stride % size, _words_of_levels(chunk, places, size)
+            if words is None:
+                raise _out_of_order(table)
+            for level, part in ((first, words[: size - first]), (0, words[size - first :])):
+                again = len(known) - level
+                if part[:again] != known[level : level + len(part)]:
+                    raise _out_of_order(table)
+                known += part[again:]
+            start += len(chunk)
+    if len(known) != size:
+        raise ValueError
+    return tuple(known)
+
+
+def _words_of_levels(chunk: pa.Array, places: NDArray[np.int32], size: int) -> list[str] | None:
+    """The word of each level that some rows have, in the order of the first of these; None where two rows disagree."""
     import pyarrow as pa
 
-    found, start = list[str](), 0
-    for number in range(file.num_row_groups):
-        if len(found) == size:
-            break
-        column = file.read_row_group(number, columns=[heading]).column(0)
-        wanted = np.arange(len(found), min(-(-(start + len(column)) // stride), size)) * stride - start
-        rows = pa.Array.from_buffers(pa.int64(), len(wanted), [None, pa.py_buffer(wanted.astype(np.int64))])
-        found += column.take(rows).to_pylist()
-        start += len(column)
-    if None in found or len(found) != size:
-        raise ValueError
-    return tuple(found)
+    coded = chunk if pa.types.is_dictionary(chunk.type) else chunk.dictionary_encode()
+    if coded.null_count or coded.dictionary.null_count:
+        return None
+    codes = _values(pa.chunked_array([coded.indices]), np.dtype(np.int32))
+    begins = np.flatnonzero(np.diff(places, prepend=-1))[:size]  # the first row of each level
+    if not _is_of_levels(codes, places, begins, size):  # as numbered; a word may stand twice in a dictionary
+        distinct = coded.dictionary.dictionary_encode().indices
+        if not _is_of_levels(_values(pa.chunked_array([distinct]), codes.dtype)[codes], places, begins, size):
+            return None
+    asked = pa.Array.from_buffers(pa.int32(), len(begins), [None, pa.py_buffer(codes[begins])])
+    return list(coded.dictionary.cast(pa.string()).take(asked).to_pylist())
+
+
+def _is_of_levels(codes: NDArray[np.int32], places: NDArray[np.int32], begins: NDArray[np.intp], size: int) -> bool:
+    """Whether rows of one level have one code: that of its first row."""
+    of_level = np.zeros(size, dtype=codes.dtype)
+    of_level[places[begins]] = codes[begins]
+    return np.array_equal(codes, of_level[places])
+
+
+def _out_of_order(table: str) -> InvalidRelease:
+    return damaged(f"the table '{table}'", "its rows are not in row-major order")
 
 
 def _narrowed(sheet: ReleaseSheet) -> list[str]:
@@ -426,39 +481,6 @@ def _schema(sheet: ReleaseSheet) -> pa.Schema:
         "facts": dict(sheet.facts),
     }
     return pa.schema(fields, metadata={KEY: json.dumps(facts, sort_keys=True, ensure_ascii=False).encode("utf-8")})
-
-
-def _check_labels(sheet: ReleaseSheet, file: Any) -> None:
-    """Each row of the label columns says what its place in row-major order asks for."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    whole, wrong = np.dtype(np.int32), damaged(f"the table '{sheet.name}'", "its rows are not in row-major order")
-    for text in sheet.texts:
-        numbered = {word: number for number, word in enumerate(dict.fromkeys(text.words))}
-        distinct, expected = _texts(numbered), np.array([numbered[word] for word in text.words])
-        stride, start = sheet.strides[text.place], 0
-        for number in range(file.num_row_groups):
-            for chunk in file.read_row_group(number, columns=[text.heading]).column(0).chunks:
-                coded = chunk if pa.types.is_dictionary(chunk.type) else chunk.dictionary_encode()
-                known = pc.index_in(coded.dictionary.cast(pa.string()), value_set=distinct)
-                if known.null_count or coded.indices.null_count:
-                    raise wrong
-                own, chosen = (_values(pa.chunked_array([each]), whole) for each in (known, coded.indices))
-                places = _runs(start, start + len(coded), stride, len(text.words))
-                start += len(coded)
-                if not np.array_equal(own[chosen], expected[places]):
-                    raise wrong
-
-
-def _texts(words: Iterable[str]) -> pa.Array:
-    """Words as an array; from buffers, because pyarrow would import pandas first."""
-    import pyarrow as pa
-
-    encoded = [word.encode("utf-8") for word in words]
-    ends = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
-    buffers = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(encoded))]
-    return pa.Array.from_buffers(pa.large_string(), len(encoded), buffers).cast(pa.string())
 
 
 class Csv:
@@ -524,9 +546,10 @@ def read_measurements(path: Path) -> NoisyRows:
     """Measured numbers and the exact noise of each kind, from their Parquet file."""
     sheet = Parquet().read(path)
     noises = _noises(sheet.facts)
-    if set(sheet.numbers) != {"kind", "value"} or not np.isin(sheet.numbers["kind"], range(len(noises))).all():
+    kinds = sheet.numbers.get("kind", np.zeros(0))
+    if set(sheet.numbers) != {"kind", "value"} or np.any(kinds < 0) or np.any(kinds >= len(noises)):
         raise damaged(f"the measurements '{sheet.name}'", "they do not say which noise each of them has")
-    return NoisyRows(sheet.name, noises, sheet.numbers["kind"].astype(np.int64), sheet.numbers["value"])
+    return NoisyRows(sheet.name, noises, kinds.astype(np.int64), sheet.numbers["value"])
 
 
 def _noises(facts: Mapping[str, str]) -> tuple[Noise, ...]:

@@ -136,9 +136,8 @@ def rendered(template: str, **content: object) -> str:
     """A page of the folder `templates`, with the colors and the font of the figures."""
     from jinja2 import Environment, FunctionLoader, StrictUndefined
 
-    folder = files("dualmandate.report").joinpath("templates")
     environment = Environment(
-        loader=FunctionLoader(lambda name: folder.joinpath(name).read_text(encoding="utf-8")),
+        loader=FunctionLoader(template_text),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -146,6 +145,11 @@ def rendered(template: str, **content: object) -> str:
     )
     look = {"light": variables(LIGHT), "dark": variables(DARK), "font": FONT}
     return environment.get_template(template).render(**look, **content)
+
+
+def template_text(name: str) -> str:
+    """A file of the folder `templates`, as it stands."""
+    return files("dualmandate.report").joinpath("templates").joinpath(name).read_text(encoding="utf-8")
 
 
 def shown_figure(figure: Figure) -> dict[str, object]:

@@ -29,9 +29,13 @@ WIDEST_COMPARISON = 16  # kinds of branches under one node that are compared wit
 
 
 def row_ids(columns: Iterable[Numbers], size: int) -> Integers:
-    """A number from 0 on for each row of a table given by columns; equal rows have equal numbers."""
+    """A number from 0 on for each row of a table given by columns, in the order of rows; equal rows have equal numbers.
+
+    Each row is told by one number, not compared field by field, which takes minutes for a hundred thousand long rows.
+    """
     ids, span = np.zeros(size, dtype=np.int64), 1
-    for column in columns if size else ():
+    for given in columns if size else ():
+        column = _counted(given)[0] if given.dtype.kind == "f" else given
         low, width = int(column.min()), int(column.max()) - int(column.min()) + 1
         if width == 1:
             continue

@@ -114,6 +114,26 @@ class TestLabels:
         read = read_table(path)
         assert read.labels == table.labels
         assert read.level_labels == words
+        with pq.ParquetFile(path) as file:
+            held = [len(file.read_row_group(n, columns=["block"]).column(0).chunk(0).dictionary) for n in range(6)]
+        assert held == [350] * 5 + [250]  # of those levels alone that stand in it
+
+    @pytest.mark.parametrize(("row", "column"), [(0, "sex"), (750, "sex"), (3_999, "sex"), (1_399, "block")])
+    def test_a_row_that_says_another_level_is_found_in_any_piece(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, row: int, column: str
+    ) -> None:
+        monkeypatch.setattr(writing, "ROWS_AT_ONCE", 700)
+        levels = tuple(f"4400{place:011}" for place in range(2_000))
+        table = PublishedTable("t", "person", ("block", "sex"), (levels, ("f", "m")), np.zeros(4_000), np.ones(4_000))
+        [path] = Parquet().write(estimates_sheet(table), tmp_path / "t")
+        found = pq.read_table(path)
+        words = found.column(column).to_pylist()
+        words[row] = words[row + 1 if row < 3_999 else 0]
+        changed = found.set_column(found.schema.get_field_index(column), column, pa.array(words).dictionary_encode())
+        pq.write_table(changed.replace_schema_metadata(found.schema.metadata), path, row_group_size=700)
+        with pytest.raises(InvalidRelease) as refused:
+            read_table(path)
+        assert "row-major" in refused.value.why
 
     def test_files_of_earlier_versions_have_them_among_their_facts(
         self, labeled: PublishedTable, tmp_path: Path

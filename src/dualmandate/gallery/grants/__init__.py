@@ -12,9 +12,8 @@ from dualmandate.gallery.grants.displacement import (
     estimation_errors,
     noise_errors,
 )
-from dualmandate.gallery.grants.districts import SchoolDistricts, invented_districts
-from dualmandate.gallery.grants.formulas import FORMULAS, Grants, TitleI
-from dualmandate.gallery.grants.statute import FiscalYear, Statute, read_statute
+from dualmandate.gallery.grants.invented import invented_districts
+from dualmandate.planning.grants import FORMULAS, FiscalYear, Grants, SchoolDistricts, Statute, TitleI, read_statute
 
 __all__ = [
     "FORMULAS",

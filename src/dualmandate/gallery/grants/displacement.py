@@ -11,9 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from dualmandate.frontier import Decision
-from dualmandate.gallery.grants.districts import SchoolDistricts
-from dualmandate.gallery.grants.statute import Statute
 from dualmandate.mechanism import Production
+from dualmandate.planning.grants import SchoolDistricts, Statute
 from dualmandate.population.arrays import Floats
 
 Errors = Callable[[np.random.Generator], Floats]

@@ -89,10 +89,17 @@ class Axis:
     def own(self, factor: Factor) -> Floats:
         """a of aI + bJ on each class, which is FᵀF on its differences; 0 for a class of one; shape (orbits,)."""
         found = np.zeros(self.orbits)
-        for one in np.flatnonzero(self.members > 1):
-            here, there = self.kept[self.levels_of(int(one))[:2]]
-            pairs = inner(factor, np.array([here, here]), np.array([here, there]))
-            found[one] = float(pairs[0] - pairs[1])
+        several = np.flatnonzero(self.members > 1)
+        if not len(several):
+            return found
+        in_order = self.kept[np.argsort(self.classes, kind="stable")]
+        firsts = (np.cumsum(self.members) - self.members)[several]
+        here, there = in_order[firsts], in_order[firsts + 1]
+        together = len(several) if factor.scales is not None else 1  # columns that mix are written out
+        for start in range(0, len(several), together):
+            part = slice(start, start + together)
+            pairs = inner(factor, here[part], np.stack([here[part], there[part]]))
+            found[several[part]] = (pairs[0] - pairs[1]).astype(np.float64)
         return found
 
     def spread(self, factor: Factor, one: int) -> Floats:

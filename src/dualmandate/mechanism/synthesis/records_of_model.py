@@ -1,16 +1,49 @@
-"""Whole records dealt from a model, clique by clique: each cell gets its share of its records, up to one."""
+"""Whole records of a model: dealt clique by clique, then moved until their small tables are the model's.
+
+Dealing gives each cell of a clique its share of its records, up to one; which records of different cliques go together
+is chance, and what chance takes from tables across cliques is mended level by level, without a look at anything but the
+model.
+"""
 
 from __future__ import annotations
 
+from itertools import combinations
+
 import numpy as np
 
-from dualmandate.mechanism.synthesis.junction_tree import Places, TreeModel, cells_of
+from dualmandate.mechanism.synthesis.junction_tree import MOST_HELD, Places, TreeModel, cells_of
 from dualmandate.population.arrays import Floats, Integers
 
 PUBLIC_SEED = 2022  # records are dealt from it: a model is all that they show, so that nothing here is secret
+MENDED = (3, 2)  # tables of so many attributes, the most that can be afforded
+MOST_TABLES = 2_000
+MOST_MENDING = 2**28  # numbers looked at in a pass over all records
 
 
 def dealt_records(model: TreeModel, count: int) -> Integers:
+    """Levels of so many records whose tables of up to three attributes are the model's as nearly as records can be.
+
+    Shape (count, attributes); deterministic. Of many attributes or records tables of two are looked at, or none.
+    """
+    from dualmandate.mechanism.synthesis.records_fit import Target, fitted_records, looked_at
+
+    sizes, dealt = model.tree.sizes, dealt_by_cliques(model, count)
+    for order in MENDED:
+        sets = [places for places in combinations(range(len(sizes)), order) if cells_of(places, sizes) <= MOST_HELD]
+        if len(sets) <= MOST_TABLES and count * looked_at(sizes, sets) <= MOST_MENDING:
+            break
+    else:
+        return dealt
+    targets = [Target(places, count * model.marginal(places), 1.0) for places in sets]
+    moved = fitted_records(sizes, targets, count, start=dealt.T.astype(np.uint16, order="C")).levels.T.astype(np.int64)
+    for clique, belief in zip(model.tree.cliques, model.beliefs, strict=True):
+        # What the model gives no mass, as it does where nothing can occur, no record comes to.
+        never = belief[tuple(moved[:, place] for place in clique)] == 0.0
+        moved[never] = dealt[never]
+    return moved
+
+
+def dealt_by_cliques(model: TreeModel, count: int) -> Integers:
     """Levels of so many records, shape (count, attributes); deterministic.
 
     A clique shares out the records that have each combination of levels of its separator, by systematic sampling, and

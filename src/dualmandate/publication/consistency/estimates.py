@@ -36,7 +36,8 @@ from numpy.typing import NDArray
 
 from dualmandate.errors import InvalidInvariant, InvalidRequest
 from dualmandate.population.arrays import Floats, Integers
-from dualmandate.publication.consistency.partitions import PartitionChain, Tree
+from dualmandate.publication.consistency.partitions import PartitionChain, Tree, first_and_members
+from dualmandate.workload.levels import row_ids
 
 Pair = tuple[int, int]  # A level of the tree and one of the chain.
 
@@ -69,10 +70,10 @@ class Weights:
             common = _common_shares(parts, whole, chain, k)
             if common is None:
                 return replace(cls.of(chain, _products(variances), levels=levels), best=False)
-            alike, members = np.unique(whole, axis=1, return_inverse=True)
+            firsts, members = first_and_members(row_ids(whole, whole.shape[1]))
             shares.append(common)
-            classes.append(np.reshape(members, -1)[chain.parents[k - 1]].astype(np.int64))
-            sums.append(alike)
+            classes.append(members[chain.parents[k - 1]])
+            sums.append(whole[:, firsts])
         return cls(chain, tuple(each[0] for each in found), tuple(shares), tuple(classes), tuple(sums))
 
     def below(self, level: int) -> Weights:

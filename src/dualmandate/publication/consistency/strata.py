@@ -41,6 +41,7 @@ from dualmandate.publication.consistency.estimates import (
     take_across,
 )
 from dualmandate.publication.consistency.partitions import PartitionChain, Tree, lies_within, renumbered
+from dualmandate.workload.levels import row_ids
 
 NUMBERS_AT_ONCE = 2**20  # At most this many estimates are computed at once.
 NONE = -1  # the part of a grouping that a group without a cell lies in
@@ -131,8 +132,8 @@ class Orthogonal:
         counted = np.array(
             [np.ones(possible.size, dtype=np.bool_), *(each.groups[possible] >= 0 for each in crossings)]
         )
-        patterns, members = np.unique(counted, axis=1, return_inverse=True)
-        members, kinds = members.reshape(-1), patterns.shape[1]
+        members = row_ids(counted, possible.size)
+        kinds = int(members.max(initial=-1)) + 1
         if kinds > MOST_KINDS or np.ptp(np.bincount(members)):
             return None
         cells = possible[np.argsort(members, kind="stable")].reshape(kinds, -1)

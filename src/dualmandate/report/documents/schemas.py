@@ -13,7 +13,7 @@ from dualmandate.audit.targets.tables_folder import TablesFile
 from dualmandate.errors import UnknownName, did_you_mean
 from dualmandate.inquiry.schema import QueryKeys
 from dualmandate.program.schema import ProgramKeys
-from dualmandate.report.documents import commands, inquiry, ledger, survey
+from dualmandate.report.documents import commands, inquiry, ledger, service, survey
 from dualmandate.report.documents.document import DocumentModel
 from dualmandate.report.documents.plan import PlanDocument
 from dualmandate.survey.schema import SurveyFile
@@ -47,6 +47,20 @@ DOCUMENTS: dict[str, type[DocumentModel]] = {
     "check": ledger.CheckDocument,
     "price": inquiry.PriceDocument,
     "answer": inquiry.AnswerDocument,
+    "api-key": service.ApiKeyDocument,
+    "api-keys": service.ApiKeysDocument,
+    "budget": service.BudgetDocument,
+    "budget-request": service.BudgetRequestDocument,
+    "budget-requests": service.BudgetRequestsDocument,
+    "forecast": service.ForecastDocument,
+    "health": service.HealthDocument,
+    "history": service.HistoryDocument,
+    "identity": service.IdentityDocument,
+    "program-declared": service.DeclaredProgramDocument,
+    "programs": service.ProgramsDocument,
+    "project": service.ProjectDocument,
+    "question-approval": service.QuestionApprovalDocument,
+    "serving": service.ServingDocument,
     "preferences": survey.PreferencesDocument,
     "questionnaire": survey.QuestionnaireDocument,
     "audit": commands.AuditDocument,

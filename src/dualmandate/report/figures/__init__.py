@@ -1,11 +1,13 @@
 """One function a picture; each returns a `Figure` with the table behind it, drawn when asked, for desk and phone."""
 
 from dualmandate.report.figures.clipping import clipping
+from dualmandate.report.figures.curves import CurveWords, curves
 from dualmandate.report.figures.displaced import displaced
 from dualmandate.report.figures.errors import consequences, existing, strategies, technologies
 from dualmandate.report.figures.extensions import institutions, offering, participation, path, simulated
 from dualmandate.report.figures.figure import Figure
 from dualmandate.report.figures.optimum import rates, regret, tangency, welfare_curve
+from dualmandate.report.figures.power import power
 from dualmandate.report.figures.preferences import charges, forest, social_choice, valuation_curve, votes
 from dualmandate.report.figures.risk import risk
 from dualmandate.report.figures.uncertainty import (
@@ -20,11 +22,13 @@ from dualmandate.report.figures.uncertainty import (
 )
 
 __all__ = [
+    "CurveWords",
     "Figure",
     "WhatIf",
     "charges",
     "clipping",
     "consequences",
+    "curves",
     "displaced",
     "distribution",
     "existing",
@@ -33,6 +37,7 @@ __all__ = [
     "offering",
     "participation",
     "path",
+    "power",
     "rates",
     "regret",
     "regret_distribution",

@@ -3,8 +3,9 @@
 Tables that are counted from one file add up wherever they overlap, and nothing in them is below 0. The file is looked
 for record by record: a record takes another level of an attribute where that brings the marginals of all tables nearer
 to their estimates, Σ (count − estimate)²/variance, until next to none does, or the file is nearer to the estimates than
-these are to the truth: what a further pass would fit is noise. It begins with records that have the right numbers in
-each level, dealt at random by a public seed; everything it rests on was published, and it can be made again.
+these are to the truth: what a further pass would fit is noise. It begins with records that were dealt from a model, or
+that have the right numbers in each level, dealt at random by a public seed; everything it rests on was published, and
+it can be made again.
 
 With D = count − estimate and w = 1/variance of each marginal, a change of one level from l₀ to l costs
 2·Σ w·(D[l] − D[l₀] + 1) over the marginals of that attribute, the other levels of the record as they are.
@@ -59,19 +60,23 @@ class FittedRecords:
 
 def is_affordable(sizes: Sequence[int], sets: Sequence[Sequence[int]], records: float) -> bool:
     """Whether a file of so many records can be held, and each of them looked at at least twice."""
-    return records * len(sizes) <= MOST_LEVELS and 2 * records * _work(sizes, sets) <= MOST_WORK
+    return records * len(sizes) <= MOST_LEVELS and 2 * records * looked_at(sizes, sets) <= MOST_WORK
 
 
-def _work(sizes: Sequence[int], sets: Sequence[Sequence[int]]) -> float:
+def looked_at(sizes: Sequence[int], sets: Sequence[Sequence[int]]) -> float:
     """Numbers that are looked at to change all levels of one record."""
     return float(sum(sizes[place] for places in sets for place in places))
 
 
-def fitted_records(sizes: Sequence[int], targets: Sequence[Target], records: int) -> FittedRecords:
-    """The file of so many records that is found; deterministic."""
-    levels = _dealt(sizes, targets, records)
+def fitted_records(
+    sizes: Sequence[int], targets: Sequence[Target], records: int, *, start: Levels | None = None
+) -> FittedRecords:
+    """The file of so many records that is found, from those of `start` on if there are any; deterministic."""
+    levels = _dealt(sizes, targets, records) if start is None else start.copy()
     layout = MarginalViews.of(sizes, targets)
-    sweeps = int(min(MOST_SWEEPS, max(1.0, MOST_WORK / max(1.0, records * _work(sizes, [t.places for t in targets])))))
+    sweeps = int(
+        min(MOST_SWEEPS, max(1.0, MOST_WORK / max(1.0, records * looked_at(sizes, [t.places for t in targets]))))
+    )
     finished = records == 0
     cells = sum(target.estimates.size for target in targets)
     for sweep in range(0 if finished else sweeps + 1):

@@ -85,17 +85,3 @@ class SchoolDistricts:
 def _no_districts(what: str, instead: str) -> InvalidValue:
     why = "a grant rests on every one of these numbers, and nothing is dropped or guessed in silence"
     return InvalidValue(what, why=why, instead=instead)
-
-
-def invented_districts() -> SchoolDistricts:
-    """The 13,000 districts of the worked program, with invented expenditures: always the same."""
-    from dualmandate.gallery.districts import SEED, counts, districts
-
-    codes, states, _ = zip(*districts(), strict=True)
-    children = counts()
-    names = sorted(set(states))
-    amounts = 12_000 * np.exp(0.25 * np.random.Generator(np.random.PCG64(SEED)).standard_normal(len(names)))
-    expenditure = {state: float(round(amount)) for state, amount in zip(names, amounts, strict=True)}
-    whole = children.sum(axis=1).astype(np.float64)
-    eligible = children[:, 1].astype(np.float64)
-    return SchoolDistricts(codes, states, eligible, whole, expenditure, 12_000.0, residents=6 * whole)

@@ -25,8 +25,8 @@ from functools import cached_property
 import numpy as np
 
 from dualmandate.errors import InvalidValue, InvalidWorkload
-from dualmandate.gallery.grants.districts import SchoolDistricts
-from dualmandate.gallery.grants.statute import Row, Statute
+from dualmandate.planning.grants.districts import SchoolDistricts
+from dualmandate.planning.grants.statute import Row, Statute
 from dualmandate.population.arrays import Booleans, Floats, Indices, Integers
 
 FORMULAS = ("basic", "concentration", "targeted", "incentive")
