@@ -70,6 +70,16 @@ def test_intervals_cover_all_error(counts: Integers, measure: PrivacyMeasure) ->
     assert np.mean(np.abs(errors) <= widths) > 0.82
 
 
+def test_a_smoothed_cell_has_an_interval_that_is_wider_by_how_far_it_was_moved() -> None:
+    """One and the same for unbiased cells, and what covers these covers the smoothed ones."""
+    cells = identity(CELLS)
+    widths = released(STEP, cells, Fraction(1))[1]
+    plain = OptimizedMechanism(GEOMETRIC).production(cells).half_width("identity", 1.0, 0.9)
+    assert np.ptp(plain) == 0
+    assert np.all(widths >= plain)
+    assert np.ptp(widths) > 1
+
+
 def test_tails_are_bounded() -> None:
     """Chernoff's bound against simulated sums of noise."""
     shares = np.array([[1.0, 0.0, 0.0], [0.6, 0.6, 0.6]])

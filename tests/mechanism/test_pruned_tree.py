@@ -10,7 +10,7 @@ from functools import lru_cache
 import numpy as np
 import pytest
 
-from dualmandate.mechanism import simulation_keys
+from dualmandate.mechanism import pruned_tree, simulation_keys
 from dualmandate.mechanism.noise.laws import precision, resolve
 from dualmandate.mechanism.noise.words import words_of_cell
 from dualmandate.mechanism.pruned_tree import COST_MOVES, Fork, PrunedTree, TreeCosts, unevenness
@@ -174,6 +174,21 @@ def test_floats_draw_what_balls_draw_and_are_as_near_as_they_say(scale: int) -> 
             key = simulation_keys(4, repetition)("partition")
             slowly = resolve(Fork(drawn, node), words_of_cell(key, node, level=0))
             assert drawn._chosen(node, words_of_cell(key, node, level=0)) == slowly
+
+
+def test_floats_are_not_asked_where_they_may_be_far_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[object] = []
+
+    def resolved(law: object, words: object) -> int:
+        asked.append(law)
+        return 0
+
+    monkeypatch.setattr(pruned_tree, "resolve", resolved)
+    for scale, far in ((1, False), (10**13, True)):
+        drawn = tree((5 * scale, 0, scale, 0, 0, 0, 0, 3 * scale), Fraction(1))
+        assert (drawn._near_shares(0)[1] > 1e-3) is far
+        drawn._chosen(0, words_of_cell(simulation_keys(4, 0)("partition"), 0, level=0))
+        assert bool(asked) is far
 
 
 def test_a_word_at_a_threshold_is_resolved_in_balls() -> None:

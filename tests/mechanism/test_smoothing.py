@@ -123,6 +123,17 @@ def test_peaks_are_set_aside_where_few_stand_out_of_many() -> None:
     assert 0.7 < mean["rough"] < 1.02  # the noise has a variance of 1
 
 
+def test_cells_that_all_differ_have_no_peaks() -> None:
+    """Most stand out of the median around them; to set them aside would flatten the others."""
+    random, cells = np.random.default_rng(5), 256
+    smoother = Smoother.of(np.eye(cells), roots_of_cells((cells,)))
+    assert smoother is not None
+    truth = 12 * random.normal(size=cells)
+    noisy = truth + random.normal(size=cells)
+    np.testing.assert_array_equal(smoother.fit_around_peaks(noisy, (cells,)), smoother.fit(noisy))
+    assert np.square(smoother.fit(noisy) - truth).mean() < 1.1
+
+
 def test_peaks_scale_with_their_noise() -> None:
     smoother = Smoother.of(hierarchy(64), roots_of_cells((8, 8)))
     assert smoother is not None

@@ -90,7 +90,7 @@ def drawn(number: int, cells: int = CELLS) -> tuple[str, Integers]:
         some = int(random.integers(cells // 100, cells // 4))
         shares[random.choice(cells, some, replace=False)] = random.pareto(random.uniform(0.8, 2), some) + 0.1
     elif family == "a heavy tail":
-        shares = (places + random.uniform(1, 30)) ** -random.uniform(0.6, 2.5)
+        shares = np.asarray((places + random.uniform(1, 30)) ** -random.uniform(0.6, 2.5), dtype=np.float64)
     elif family == "spikes on a level":
         some = int(random.integers(5, 60))
         shares = np.full(cells, random.uniform(0, 1) / cells)

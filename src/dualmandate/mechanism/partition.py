@@ -132,7 +132,7 @@ class PartitionMechanism:
         if not self._merges(costs, workload, deciding * one, whole=one, curator=curator):
             return self._cell_by_cell(cells, workload, (1 - deciding) * one, curator)
         stretches = self._stretches(cells, one, curator, sides=_sides(workload))
-        if stretches > MOST_PARTS:
+        if stretches > MOST_PARTS and not _is_diagonal(workload):
             return self._cell_by_cell(cells, workload, (1 - deciding - COUNT_SHARE) * one, curator)
         rate = rate_of(PARTITION_SHARE * one, self.privacy_measure, EVERY_PERSON, sensitivity=COST_MOVES)
         found = curator.draw(
