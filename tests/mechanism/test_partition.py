@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -12,7 +13,6 @@ from dualmandate.errors import InvalidLoss, InvalidMechanism, TooLarge
 from dualmandate.frontier import Simulation, frontier_on
 from dualmandate.mechanism import (
     GEOMETRIC,
-    Keys,
     Measurement,
     OptimizedMechanism,
     PartitionMechanism,
@@ -20,8 +20,9 @@ from dualmandate.mechanism import (
     rate_of,
     simulation_keys,
 )
+from dualmandate.mechanism.data_dependent import Curator
 from dualmandate.mechanism.partition import _cut_up, _reach, cell_order
-from dualmandate.population import Histogram, Invariant, Neighbors, PrivacyMeasure, Protection
+from dualmandate.population import Counts, Histogram, Invariant, Neighbors, PrivacyMeasure, Protection
 from dualmandate.population.arrays import Floats, Integers
 from dualmandate.workload import Workload, explicit, groups, identity, kron, prefix, total
 
@@ -100,10 +101,12 @@ def test_the_parts_of_the_loss_add_up(
         lost.append(unit_loss)
         return Fraction(parameter(self, unit_loss))
 
-    def rows(measurement: Measurement, cells: Integers, loss: Fraction, keys: Keys) -> Integers:
+    def rows(
+        measurement: Measurement, cells: Callable[[Counts], Integers], loss: Fraction, curator: Curator
+    ) -> Integers:
         monkeypatch.setattr(law, "parameter", parameter)
         lost.append(loss)
-        return measured(measurement, cells, loss, keys)
+        return measured(measurement, cells, loss, curator)
 
     monkeypatch.setattr(partition, "rate_of", choice)
     monkeypatch.setattr(law, "parameter", count)
@@ -125,6 +128,9 @@ def test_parts_are_cut_into_equal_pieces_where_nothing_stands_out() -> None:
     assert _cut_up(several, 100, 2).starts.tolist() == several.tolist()
     assert _cut_up(several, 100, 3).starts.tolist() == [0, 10, 11, 40, 70]
     assert _cut_up(several, 100, 1).sizes.tolist() == [10, 1, 29, 60]
+    # 200 single cells and a rest of 3,896, of which 256 stretches would make 444 pieces and 128 make 322.
+    many = _cut_up(np.arange(201), 4096, 256)
+    assert len(many.starts) == 200 + 61
 
 
 def test_smooth_data_are_cut_up_and_even_ones_are_known_as_one() -> None:
