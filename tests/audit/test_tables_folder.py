@@ -177,8 +177,22 @@ def test_amounts_along_columns_and_in_a_tree(tmp_path: Path) -> None:
     assert tree.details == ("mining: 10",)
 
 
-def test_contradictions_name_a_smallest_set_and_the_place(tmp_path: Path) -> None:
+def test_a_place_that_contradicts_itself_is_named_and_left_out(tmp_path: Path) -> None:
+    right = found(written(tmp_path / "right", BLOCKS, FILES))
     wrong = {**FILES, "everybody.csv": "block,count\n1,6\n2,0\n"}
+    places, *_ = found(written(tmp_path / "wrong", BLOCKS, wrong))
+    assert places.partial is not None
+    assert places.partial.startswith(
+        "in 1 of 2 places the tables contradict each other, so that they were left out: in 1,"
+    )
+    assert "everybody = 6" in places.partial
+    assert isinstance(places.success, Rate)
+    assert isinstance(right[0].success, Rate)
+    assert places.success.trials == right[0].success.trials - 1
+
+
+def test_contradictions_name_a_smallest_set_and_the_place(tmp_path: Path) -> None:
+    wrong = {**FILES, "everybody.csv": "block,count\n1,6\n2,1\n"}
     with pytest.raises(InvalidTables, match="in 1, the tables contradict each other") as caught:
         found(written(tmp_path / "blocks", BLOCKS, wrong))
     assert "everybody = 6" in caught.value.what

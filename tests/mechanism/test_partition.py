@@ -128,6 +128,9 @@ def test_parts_are_cut_into_equal_pieces_where_nothing_stands_out() -> None:
     assert _cut_up(several, 100, 2).starts.tolist() == several.tolist()
     assert _cut_up(several, 100, 3).starts.tolist() == [0, 10, 11, 40, 70]
     assert _cut_up(several, 100, 1).sizes.tolist() == [10, 1, 29, 60]
+    # 200 single cells and a rest of 3,896, of which 256 stretches would make 444 pieces and 128 make 322.
+    many = _cut_up(np.arange(201), 4096, 256)
+    assert len(many.starts) == 200 + 61
 
 
 def test_smooth_data_are_cut_up_and_even_ones_are_known_as_one() -> None:

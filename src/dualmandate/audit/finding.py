@@ -6,7 +6,7 @@ An attack gives a lower bound on risk. Another attack may find more, and no find
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeVar
 
@@ -77,6 +77,15 @@ class DetectionPower:
     share: float
 
 
+@dataclass(frozen=True, eq=False)
+class ResultTable:
+    """Results as a file: one row a place, say. `inside` is one that names single records."""
+
+    name: str
+    columns: Mapping[str, Sequence[object]] = field(repr=False)
+    inside: bool = False
+
+
 @dataclass(frozen=True)
 class Finding:
     """One thing that an attack found, with all that is needed to judge it.
@@ -98,6 +107,7 @@ class Finding:
     booked: str | None = None  # the loss and the ledger's entry of a rate that was published
     details: tuple[str, ...] = field(default=(), repr=False)
     power: tuple[DetectionPower, ...] = ()  # what would have been found, and how often
+    tables: tuple[ResultTable, ...] = field(default=(), repr=False, compare=False)  # what it was counted from
 
     def __post_init__(self) -> None:
         if not self.baselines:

@@ -83,7 +83,7 @@ def drawn(number: int, cells: int = CELLS) -> tuple[str, Integers]:
 
     family = FAMILIES[number % len(FAMILIES)]
     total = records(1.5, 3.5) if family == "hardly any records" else records()
-    shares = np.ones(cells)
+    shares: Floats = np.ones(cells)
     if family == "mostly empty":
         shares[:] = 0
         some = int(random.integers(cells // 100, cells // 4))
@@ -99,7 +99,9 @@ def drawn(number: int, cells: int = CELLS) -> tuple[str, Integers]:
         hills = zip(
             *(random.uniform(0.2, 1, 3), random.uniform(0, 1, 3), 10 ** random.uniform(-2.2, -0.7, 3)), strict=True
         )
-        shares = sum((high / wide * np.exp(-0.5 * ((at - middle) / wide) ** 2) for high, middle, wide in hills), 1e-6)
+        shares = np.full(cells, 1e-6)
+        for high, middle, wide in hills:
+            shares += high / wide * np.exp(-0.5 * ((at - middle) / wide) ** 2)
     elif family == "steps":
         ends = np.sort(random.choice(np.arange(1, cells), int(random.integers(2, 40)), replace=False))
         levels = random.lognormal(0, 1.2, len(ends) + 1)

@@ -6,7 +6,8 @@ Most histograms are nearly even over long stretches, and noise on every cell of 
    merging is worth it on these data. If not, the best strategy for the workload measures all cells with all of the
    rest, so that data which cannot be merged cost a few percent.
 2. If so, another small share counts the records, which says how long a part may be at most: √(N/(c·noise)) stretches
-   of equal length a side, as a grid is laid in [QYL13].
+   of equal length a side, as a grid is laid in [QYL13]. Where these were too many for a strategy, as in large tables
+   of two attributes, all cells are measured.
 3. A partition of the cells in their order (`PrunedTree`) is taken by how unevenly records lie in its parts, and parts
    that are longer are cut up. Two attributes are put in one order by a Hilbert curve, along which the quarters of a
    square follow one another.
@@ -61,7 +62,7 @@ FINENESS = 16  # in which prices are whole numbers
 PART_PRICE = 5  # of a part that has to be found, in noise on a count
 CELL_PRICES = (0.7, 1.0)  # of a cell measured by itself, in the same: where queries add up cells, and where they do not
 RECORDS_A_PIECE = (6.0, 10.0)  # N/(noise·K²), for K pieces a side, where nothing is known but N: by attributes
-MOST_PIECES = (16, 256)  # that data in which nothing stands out are cut into
+MOST_PIECES = (16, 4_096)  # that data in which nothing stands out are cut into
 LARGEST_DOMAIN = 4_096  # cells
 LARGEST_SMOOTHED = 2_048  # cells by themselves
 MOST_PARTS = 320  # whose products are written out for a strategy; more are measured cell by cell
@@ -116,10 +117,7 @@ class PartitionMechanism:
         names, order, count = workload.domain.names, cell_order(workload.domain.shape), workload.domain.size
 
         def cells(counts: Counts) -> Integers:
-            return counts.project(names).counts.reshape(-1)
-
-        def ordered(counts: Counts) -> Integers:
-            return cells(counts)[order].astype(np.int64)
+            return counts.project(names).counts.reshape(-1).astype(np.int64)
 
         if _is_diagonal(workload) and count <= LARGEST_SMOOTHED:
             return self._cell_by_cell(cells, workload, one, curator)
@@ -127,26 +125,29 @@ class PartitionMechanism:
 
         def costs(counts: Counts) -> TreeCosts:
             if not known:
-                known.append(unevenness(ordered(counts)))
+                known.append(unevenness(cells(counts)[order]))
             return known[0]
 
         deciding = DECISION_SHARE * (1 if count >= FEW_CELLS else 2)
         if not self._merges(costs, workload, deciding * one, whole=one, curator=curator):
             return self._cell_by_cell(cells, workload, (1 - deciding) * one, curator)
+        stretches = self._stretches(cells, one, curator, sides=_sides(workload))
+        if stretches > MOST_PARTS:
+            return self._cell_by_cell(cells, workload, (1 - deciding - COUNT_SHARE) * one, curator)
         rate = rate_of(PARTITION_SHARE * one, self.privacy_measure, EVERY_PERSON, sensitivity=COST_MOVES)
         found = curator.draw(
             "partition",
             "where the parts begin, in the order of the cells",
-            lambda counts, key: np.array(
-                PrunedTree(costs(counts), rate, SPLITS, TAKEN_OUT, OPENED).draw(key), dtype=np.int64
-            ),
+            lambda counts, key: np.array(PrunedTree(costs(counts), rate, SPLITS, TAKEN_OUT, OPENED).draw(key)),
         )
-        pieces = _cut_up(found, count, self._stretches(one, curator, sides=_sides(workload)))
+        pieces = _cut_up(found, count, stretches)
         rest = (1 - deciding - COUNT_SHARE - PARTITION_SHARE) * one
         if len(pieces.starts) > MOST_PARTS and not _is_diagonal(workload):
             return self._cell_by_cell(cells, workload, rest, curator)
         measurement = _strategy_on(workload, self.privacy_measure, pieces.starts.tobytes())
-        numbers = _measured(measurement, lambda c: np.add.reduceat(ordered(c), pieces.starts), rest, curator)
+        numbers = _measured(
+            measurement, lambda counts: np.add.reduceat(cells(counts)[order], pieces.starts), rest, curator
+        )
         return _from_pieces(numbers, measurement, workload, rest, order=order, pieces=pieces)
 
     def _loss_of_one(self, loss: Fraction, protection: Protection) -> Fraction:
@@ -177,22 +178,23 @@ class PartitionMechanism:
     ) -> bool:
         """Whether the cheapest partition is worth it; the whole loss' noise on a cell is the price of measuring it."""
         unit = FINENESS * int(COST_MOVES) * self._noise(whole)
-        apart = -max(1, round(CELL_PRICES[_is_diagonal(workload)] * workload.domain.size * unit))
+        part, cell = max(1, round(PART_PRICE * unit)), CELL_PRICES[_is_diagonal(workload)] * workload.domain.size
+        apart = -max(1, round(cell * unit))
 
         def scores(counts: Counts) -> list[int]:
-            return [-costs(counts).least(FINENESS, max(1, round(PART_PRICE * unit))), apart]
+            return [-costs(counts).least(FINENESS, part), apart]
 
         rate = rate_of(share, self.privacy_measure, EVERY_PERSON, sensitivity=COST_MOVES * FINENESS)
         words = "whether cells are merged (0) or each is measured by itself (1)"
         return chosen(curator, "whether to merge", words, scores, rate) == 0
 
-    def _stretches(self, whole: Fraction, curator: Curator, *, sides: int) -> int:
+    def _stretches(self, cells: Callable[[Counts], Integers], whole: Fraction, curator: Curator, *, sides: int) -> int:
         """How many parts of equal length are laid where nothing stands out: √(N/(c·noise)) a side, N with noise."""
-        law, share = exact_law(_law(self.privacy_measure)), COUNT_SHARE * whole
-        noise, name = Noise(law, law.parameter(share)), "number of records"
-        found = measured(curator, name, f"the {name}", lambda counts: np.array([counts.total]), noise)
-        records = max(0, int(found[0]))
-        a_side = math.sqrt(records / (RECORDS_A_PIECE[sides - 1] * self._noise(whole)))
+        law = exact_law(_law(self.privacy_measure))
+        noise = Noise(law, law.parameter(COUNT_SHARE * whole))
+        words = "the number of records, which says how long a part may be"
+        found = measured(curator, "number of records", words, lambda counts: cells(counts).sum(keepdims=True), noise)
+        a_side = math.sqrt(max(0, int(found[0])) / (RECORDS_A_PIECE[sides - 1] * self._noise(whole)))
         return min(MOST_PIECES[sides - 1], max(1, int(a_side**sides)))
 
     def _cell_by_cell(
@@ -270,7 +272,7 @@ def _measured(
         here = np.flatnonzero(kinds == kind)
 
         def exact(counts: Counts, own: Indices = here) -> Integers:
-            return np.asarray(rows.count(cells(counts).astype(np.int64)), dtype=np.int64)[own]
+            return np.asarray(rows.count(cells(counts)), dtype=np.int64)[own]
 
         words = f"{len(here):,} rows of the strategy on {rows.workload.domain.size:,} parts"
         found[here] = measured(curator, f"measurements {kind}", words, exact, noise)
@@ -289,11 +291,17 @@ class _Pieces:
 def _cut_up(starts: Indices, cells: int, stretches: int) -> _Pieces:
     """Parts cut into equal pieces, as many as there are stretches of equal length in each.
 
-    Where twice as many parts stand out as there are stretches, the data are not such as these are laid for.
+    Where twice as many parts stand out as there are stretches, the data are not such as these are laid for; and there
+    are fewer where pieces would be too many for a strategy.
     """
     sizes = np.diff(np.append(starts, cells))
     stretches = stretches if len(starts) < 2 * stretches else 1
-    into = np.clip(np.rint(sizes * stretches / cells).astype(np.int64), 1, sizes)
+    into = np.ones_like(sizes)
+    while stretches > 1:
+        into = np.clip(np.rint(sizes * stretches / cells).astype(np.int64), 1, sizes)
+        if into.sum() <= MOST_PARTS:
+            break
+        into, stretches = np.ones_like(sizes), stretches // 2
     parts = np.repeat(np.arange(len(starts)), into)
     number = np.arange(len(parts)) - np.repeat(np.cumsum(into) - into, into)
     cut = starts[parts] + number * sizes[parts] // into[parts]
@@ -319,11 +327,10 @@ def _from_pieces(
     spread[order] = np.repeat(totals / pieces.sizes, pieces.sizes)
     values = np.asarray(workload.answers(spread.reshape(workload.domain.shape)), dtype=np.float64)
     queries = _queries(workload)
-    said = (f"{len(pieces.starts):,} pieces of {len(order):,} cells",)
+    said = (f"{len(pieces.starts):,} parts of {len(order):,} cells",)
     if queries is None:
         return Told(values, lambda _: None, NOTHING, measured=said)
-    inverse = smoother.inverse
-    unbiased = inverse @ numbers
+    inverse, unbiased = smoother.inverse, smoother.inverse @ numbers
 
     def half_widths(probability: float) -> Floats:
         tail = tail_of(probability)

@@ -26,7 +26,7 @@ from dualmandate.population.arrays import Floats, Indices
 
 STRENGTHS = np.exp(np.arange(-20.0, 20.5, 1.0))  # of a penalty, about that at which it equals the noise
 ROUGH_SHARE = 0.03  # of the variance of a cell, in the penalty for data that are smooth but for it
-STANDS_OUT = 6.0  # deviations of noise: of a thousand cells of Laplace noise one goes as far in five releases
+STANDS_OUT = 8.0  # deviations of noise: Laplace noise goes as far once in 80 tables of a thousand cells
 AROUND = (33, 9)  # cells a side whose median a cell stands out of, by the number of attributes
 NOTHING = 1e-10  # of the largest γ: a direction that the penalty leaves alone
 

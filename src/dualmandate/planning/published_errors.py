@@ -39,6 +39,7 @@ from dualmandate.publication.release_spec import Group, ReleaseSpec
 from dualmandate.publication.rules import Rules
 
 MOST_LABELS = 2**26  # At most so many rows of tables are looked up by cell to see whether the tables nest.
+MOST_COMPARED = 2**30  # And at most so many, of every two tables, to see whether they cross evenly.
 SAME_RATIOS = 12  # digits of the logarithm of ratios of variances
 EXACT = -1  # the number of what is no table of the order, since it is exact
 MOST_STEPS = 100
@@ -70,7 +71,8 @@ def combined_tables(
         return None
     first = next(iter(measurements.values()))
     domain = first.workload.domain
-    if len(tables) * (domain.size // max(domain.shape)) > MOST_LABELS:
+    count, rest = len(tables), domain.size // max(domain.shape)
+    if count * rest > MOST_LABELS or count * (count - 1) // 2 * rest > MOST_COMPARED:
         return TOO_MANY
     measure = first.law.privacy_measure
     loss = PrivacyLoss(sum(shares.values(), Fraction(0)), measure)

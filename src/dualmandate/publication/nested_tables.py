@@ -288,10 +288,13 @@ def _row_labels(order: ReleaseSpec, tables: Sequence[Table], axis: int) -> list[
         if len(labels) < len(table.factors):
             return None
         cells = np.zeros(1, dtype=np.int64)
+        leaves_out = False
         for other in rest:
-            nowhere = np.logical_or.outer(cells == NOWHERE, labels[other] == NOWHERE)
             sums = np.add.outer(cells * table.factors[other].rows, labels[other])
-            cells = np.where(nowhere, NOWHERE, sums).reshape(-1)
+            leaves_out = leaves_out or bool(np.any(labels[other] == NOWHERE))
+            if leaves_out:
+                sums[np.logical_or.outer(cells == NOWHERE, labels[other] == NOWHERE)] = NOWHERE
+            cells = sums.reshape(-1)
         found.append((labels[axis], cells))
     return found
 

@@ -49,7 +49,6 @@ CELLS, PAIRED_CELLS = 512, 96  # Records of so many cells are added, or compared
 REACH = 4.0  # Probabilities are compared as far as this many times the mean absolute noise.
 MOST_REACH = 20_000
 CENSUS_2010 = 25.0  # independent statistics a person
-TOLD_EXACTLY = "reconstruction from exact numbers"
 ORDERS = (1.5, 2.0, 4.0, 16.0)  # The orders of Rényi's divergence.
 MOST_DRAWN = 2**24  # At most this many numbers of noise are drawn at once.
 
@@ -162,7 +161,6 @@ class ClaimedRelease:
     records: int = 1
     beside: Mapping[str, SharedNoise] = field(default_factory=dict)  # other releases with rows that count the same
     shape: tuple[int, ...] | None = None  # of the histogram that rows are counted from
-    exact_groups: Mapping[str, int] = field(default_factory=dict)  # of exact numbers by groups, how many groups
     truths: Truths = field(default_factory=dict, repr=False)  # the records behind it, counted; shape (cells,)
     places: Places | None = None
     told: ToldRelease | None = None  # in place of groups: what a technology drew, and said of it
@@ -219,8 +217,7 @@ class ClaimAttack:
             return (*noise, *self._shown(target, make), *self._told(target, target.told, make))
         loss = self._loss(target, key, make)
         own = self._residuals(target, key, make)
-        told = self._told_exactly(target, partial(make, attack=TOLD_EXACTLY))
-        return (*noise, *loss, *self._shown(target, make), *told, *own, *self._measured(target, make))
+        return (*noise, *loss, *self._shown(target, make), *own, *self._measured(target, make))
 
     def _noise(self, target: ClaimedRelease, make: Callable[..., Finding]) -> Iterator[Finding]:
         own = [noise for group in target.groups for noise in group.noises]
@@ -337,17 +334,6 @@ class ClaimAttack:
             found = Range(count.per_person, count.per_person, "independent statistics a person")
             beside = Baseline("the 2010 Census", Range(CENSUS_2010, CENSUS_2010, "a person"))
             yield make(claim=str(count).rstrip("."), success=found, baselines=(beside,))
-
-    def _told_exactly(self, target: ClaimedRelease, make: Callable[..., Finding]) -> Iterator[Finding]:
-        """What no noise covers: an exact number less everybody else's records is the group of the one who is left."""
-        for name, groups in target.exact_groups.items():
-            yield make(
-                claim=f"in which of {groups:,} groups of '{name}' somebody is counted, told by exact numbers",
-                success=Rate(groups, groups),
-                baselines=(Baseline("whoever guesses a group", Rate(1, groups)),),
-                counted_in_full=True,
-                attacker_knows="everybody else's records",
-            )
 
 
 @dataclass(frozen=True, eq=False)

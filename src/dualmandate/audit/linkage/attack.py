@@ -121,16 +121,20 @@ def reconstructed_counts(tables: ExactTables | NoisyTables, effort: Effort, key:
         counts = np.array([whole_records(each, draws=draws) for each in likely])
         return ReconstructedCounts(counts, np.zeros(len(likely), dtype=np.bool_))
     found = np.zeros((len(tables.places), tables.equations.size), dtype=np.int64)
-    proved, late, done = np.zeros(len(tables.places), dtype=np.bool_), 0, 0
+    proved, late, done, wrong = np.zeros(len(tables.places), dtype=np.bool_), 0, 0, 0
     said = f"reconstructing places of {tables.name} for names"
     for place, each in reconstruct_places(tables, effort, said, variability=False):
+        if isinstance(each, InvalidTables):
+            wrong += 1
+            continue
         found[place] = each.least if each.counts is None else each.counts
         proved[place] = each.unique
         late, done = late + (each.counts is None), done + 1
-    bare = len(tables.places) - done
+    bare = len(tables.places) - done - wrong
     words = (
         (f"in {late:,} places no file was found in time: only records proved there were linked", late),
         (f"in {bare:,} places some cells are counted by no number that is shown: nobody was linked there", bare),
+        (f"in {wrong:,} places the tables contradict each other: nobody was linked there", wrong),
     )
     return ReconstructedCounts(found, proved, "; ".join(text for text, places in words if places) or None)
 

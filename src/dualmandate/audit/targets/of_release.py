@@ -12,6 +12,7 @@ import numpy as np
 
 from dualmandate.audit.claims.attack import ClaimedGroup, ClaimedNoise, ClaimedRelease, Labels, ToldRelease
 from dualmandate.audit.claims.checks import FEWEST, RowNoise, SharedNoise, own_law, shared_noise
+from dualmandate.audit.claims.exact_groups import ExactGroups
 from dualmandate.audit.claims.membership import membership_in
 from dualmandate.audit.claims.true_residuals import Places
 from dualmandate.audit.linkage.attack import Homes, linkage_targets
@@ -74,7 +75,9 @@ def targets_of(release: Release, options: AuditOptions) -> Targets:
     claimed = replace(claim_of(release, program, beside), truths=truths, places=_places(program, options.place))
     member = None if claimed.told is not None else membership_in(claimed, options.key)
     clipped = {table["name"]: table["clipped"] for table in release.facts["tables"] if table.get("clipped")}
-    sure = (claimed,) if member is None else (claimed, member)
+    groups = {table.name: table.query_count for table in _exact_tables(program) if table.query_count > 1}
+    exact = (ExactGroups(groups, claimed.coarsening),) if groups else ()
+    sure = (claimed, *exact) if member is None else (claimed, *exact, member)
     if claimed.told is not None:
         apart = (*apart, TOLD.format(name=release.technology))
     elif member is None:
@@ -132,7 +135,6 @@ def claim_of(release: Release, program: ProgramFile, beside: Mapping[str, Shared
         program.protection.most_records_per_unit,
         beside or {},
         dense_shape(program.domain),
-        {table.name: table.query_count for table in _exact_tables(program) if table.query_count > 1},
         told=None if release.technology is None else told_release(release),
     )
 
