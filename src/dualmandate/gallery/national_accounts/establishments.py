@@ -1,6 +1,6 @@
 """An economic census of 40,000 establishments that do not exist, always the same: industry, county, product, payroll.
 
-Payroll is skewed as in the quarterly census of employment and wages: most pay a few hundred thousand dollars a year,
+Payroll is skewed, by a lognormal law that is assumed: most pay a few hundred thousand dollars a year,
 and one in a thousand pays as much as hundreds of them.
 """
 
