@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import jsonschema
+import pyarrow.parquet as pq
 import pytest
 
 from dualmandate.report.documents import schemas
@@ -58,6 +59,41 @@ def test_words_and_document(command: Command, folder: Path) -> None:
     assert document["label"] == "public"
     assert document["kind"] == "tables"
     assert all("details" not in finding for finding in document["findings"])
+
+
+def test_results_are_files_and_those_of_records_are_inside(command: Command, tmp_path: Path) -> None:
+    """Two blocks of which one follows and one contradicts itself: a row a place, sizes, and inside the records."""
+    place = tmp_path / "blocks"
+    place.mkdir()
+    (place / "tables.toml").write_text(
+        '[tables]\nschema = 1\nname = "blocks"\nplace = "block"\n[population]\n'
+        'attributes.sex = ["F", "M"]\nattributes.age = ["young", "old"]\n'
+        '[[counts]]\nname = "cells"\nfile = "cells.csv"\nby = ["sex", "age"]\n'
+        '[[counts]]\nname = "sexes"\nfile = "sexes.csv"\nby = ["sex"]\n'
+    )
+    cells = [f"{each},{sex},{age}" for each in "12" for sex in "FM" for age in ("young", "old")]
+    counted = zip(cells, (2, 0, 0, 12, 1, 0, 0, 0), strict=True)
+    (place / "cells.csv").write_text(
+        "\n".join(("block,sex,age,count", *(f"{cell},{count}" for cell, count in counted)))
+    )
+    (place / "sexes.csv").write_text("block,sex,count\n1,F,2\n1,M,12\n2,F,1\n2,M,1\n")
+    out, inside = tmp_path / "out", tmp_path / "inside"
+    assert command("audit", place, "--out", out, "--internal", inside).status == 0
+    assert {path.stem for path in out.glob("*.csv")} == {"places", "place-sizes"}
+    for folder in (out, inside):
+        places = pq.read_table(folder / "places.parquet").to_pylist()
+        assert [(row["place"], row["people"], row["solutions"], row["unique"]) for row in places] == [
+            ("1", 14, 1, True),
+            ("2", None, None, None),
+        ]
+        assert "sexes: " in places[1]["contradiction"]
+        sizes = {row["people_in_a_place"]: row for row in pq.read_table(folder / "place-sizes.parquet").to_pylist()}
+        assert (sizes["10 to 49"]["places"], sizes["10 to 49"]["people_in_unique_places"]) == (1, 14)
+    assert (inside / "records.csv").read_text().splitlines() == [
+        '"place","sex","age","records","at_least","at_most"',
+        '"1","F","young",2,2,2',
+        '"1","M","old",12,12,12',
+    ]
 
 
 def test_what_records_judge_goes_inside_alone(command: Command, folder: Path, tmp_path: Path) -> None:

@@ -28,7 +28,12 @@ def test_a_program_folder_with_its_project(command: Command, tmp_path: Path, nam
     own = "tables.toml" if name == "block" else "program.toml"
     assert {own, "dualmandate.toml", ".gitignore"} <= set(document["files"])
     ignored = (tmp_path / name / ".gitignore").read_text(encoding="utf-8")
-    records = {"redistricting": "persons.parquet", "survey": "answers.csv", "title_i": "children.parquet"}.get(name)
+    records = {
+        "national_accounts": "establishments.parquet",
+        "redistricting": "persons.parquet",
+        "survey": "answers.csv",
+        "title_i": "children.parquet",
+    }.get(name)
     assert ignored == ".dualmandate/\n" + (f"{records}\n" if records else "")
     assert records is None or (tmp_path / name / records).exists()
 

@@ -23,6 +23,7 @@ from dualmandate.audit.claims.membership import MembershipAttack, membership_in
 from dualmandate.audit.finding import Finding, Range, Rate
 from dualmandate.audit.options import AuditOptions
 from dualmandate.audit.published_rates import RatePublisher, publish_rate
+from dualmandate.audit.tables import open_truths
 from dualmandate.audit.targets import of_release as release_targets
 from dualmandate.audit.targets.of_release import claim_of
 from dualmandate.audit.verdict import contradicts, verdict
@@ -80,13 +81,38 @@ def test_a_release_is_judged_by_its_records_inside(tmp_path: Path) -> None:
     folder = released(tmp_path)
     audit = run_audit(folder, confidential=tmp_path / "residents.csv", place="ward")
     assert audit.kind == "release"
-    (judged,) = audit.labeled("internal")
+    tests, judged, precision, recall = audit.labeled("internal")
+    assert precision.claim.startswith("precision: records of the most likely file")
+    assert recall.claim.startswith("recall: records that the most likely file")
     assert isinstance(judged.success, Rate)
+    assert isinstance(tests.success, Rate)
+    assert tests.success.successes == 0
+    assert "less what was counted" in tests.claim
     guess = judged.baselines[0].success
     assert isinstance(guess, Rate)
     assert judged.success.trials == 320
     assert judged.success.value >= guess.value - 0.05
     assert len(audit.labeled("public")) >= 4
+
+
+def test_with_the_records_noise_of_another_size_in_one_place_is_found(tmp_path: Path) -> None:
+    """Three numbers follow from others, too few to see it in public files; the records show it."""
+    folder = released(tmp_path, "workload", "together")
+    asked = AuditOptions(tmp_path / "residents.csv", place="ward")
+    claimed = next(each for each in release_targets.targets_of(load_release(folder), asked).attacked)
+    assert isinstance(claimed, ClaimedRelease)
+    (counts,) = open_truths(claimed.truths).values()
+    *others, ages = claimed.groups
+    assert ages.measured is not None
+    assert ages.count is not None
+    true, forged = ages.count(counts), ages.measured.copy()
+    forged[-8:] = true[-8:] + 6  # ages in the last ward
+    broken = replace(claimed, groups=(*others, replace(ages, measured=forged)))
+    (public, inside) = (each for each in ClaimAttack().run(broken, b"key") if "noise" in each.claim and each.power)
+    assert public.label == "public"
+    assert inside.label == "internal"
+    assert contradicts(inside)
+    assert any("more noise than stated, in ward" in each for each in inside.details)
 
 
 def test_a_program_is_attacked_on_people_who_do_not_exist(tmp_path: Path) -> None:
@@ -97,7 +123,9 @@ def test_a_program_is_attacked_on_people_who_do_not_exist(tmp_path: Path) -> Non
     assert audit == run_audit(tmp_path / "program.toml")
     exact = next(finding for finding in audit.findings if "every record follows" in finding.claim)
     assert exact.success == Rate(1, 1)  # the largest table is the records
-    noisy = [finding for finding in audit.findings if "most likely file" in finding.claim]
+    noisy = [finding for finding in audit.findings if finding.claim.startswith("records right in the most likely")]
+    assert all("taken as one place" in finding.claim for finding in noisy)
+    assert len({finding.baselines for finding in noisy}) == 1  # guessers have no tables, and do not move with ε
     values = [finding.success.value for finding in noisy if isinstance(finding.success, Rate)]
     assert len(values) == 4
     assert values[0] < values[-1]

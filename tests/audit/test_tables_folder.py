@@ -160,7 +160,7 @@ def test_rounded_and_noisy_tables_are_attacked_beside_guessers(tmp_path: Path) -
     noisy = BLOCKS.replace('file = "sex.csv"', 'file = "sex.csv"\nmean_absolute_error = 1.5').replace(
         'file = "everybody.csv"', 'file = "everybody.csv"\nrounded_to = 3'
     )
-    (finding,) = found(
+    finding, _, _ = found(
         written(tmp_path / "noisy", noisy, {**FILES, "sex.csv": "block,sex,count\n1,F,3.5\n1,M,2\n2,F,-1\n2,M,0\n"})
     )
     assert finding.reference == "synthetic"
@@ -177,8 +177,22 @@ def test_amounts_along_columns_and_in_a_tree(tmp_path: Path) -> None:
     assert tree.details == ("mining: 10",)
 
 
-def test_contradictions_name_a_smallest_set_and_the_place(tmp_path: Path) -> None:
+def test_a_place_that_contradicts_itself_is_named_and_left_out(tmp_path: Path) -> None:
+    right = found(written(tmp_path / "right", BLOCKS, FILES))
     wrong = {**FILES, "everybody.csv": "block,count\n1,6\n2,0\n"}
+    places, *_ = found(written(tmp_path / "wrong", BLOCKS, wrong))
+    assert places.partial is not None
+    assert places.partial.startswith(
+        "in 1 of 2 places the tables contradict each other, so that they were left out: in 1,"
+    )
+    assert "everybody = 6" in places.partial
+    assert isinstance(places.success, Rate)
+    assert isinstance(right[0].success, Rate)
+    assert places.success.trials == right[0].success.trials - 1
+
+
+def test_contradictions_name_a_smallest_set_and_the_place(tmp_path: Path) -> None:
+    wrong = {**FILES, "everybody.csv": "block,count\n1,6\n2,1\n"}
     with pytest.raises(InvalidTables, match="in 1, the tables contradict each other") as caught:
         found(written(tmp_path / "blocks", BLOCKS, wrong))
     assert "everybody = 6" in caught.value.what

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from dualmandate.audit.finding import CLAIMED, Baseline, Finding, Range, Rate
-from dualmandate.audit.verdict import OTHERS, advantage, advice, by_question, contradicts, gain, verdict
+from dualmandate.audit.finding import CLAIMED, OF_OWN_SIZE, Baseline, DetectionPower, Finding, Range, Rate
+from dualmandate.audit.verdict import OTHERS, advantage, advice, by_question, contradicts, gain, passed, verdict
 
 
 def finding(
@@ -75,6 +75,41 @@ def test_a_claim_stands_or_is_contradicted() -> None:
         [said] = verdict([kept, wrong])
         assert said.startswith("The claimed privacy loss is CONTRADICTED by 1 of 2 checks")
         assert "mend it" in advice([kept, wrong], "release")
+
+
+def test_findings_are_ranked_and_what_held_is_told_apart() -> None:
+    """The broken claim first, then what was learned by how much; what held, or is no more than a guess, last."""
+    checks = "checks of a privacy claim"
+    kept = finding(Range(2.4, 2.4, "epsilon"), CLAIM, attack=checks)
+    broken = finding(Range(2.6, 2.6, "epsilon"), CLAIM, attack=checks)
+    none = finding(Rate(0, 27), guess(0, 27, "noise on whole numbers"), attack=checks, counted_in_full=True)
+    size = finding(Range(0.02, 0.02, "a person"), guess(1), attack=checks)
+    [(_, ranked)] = by_question([kept, size, broken, none])
+    assert ranked == [broken, size, kept, none]
+    assert [passed(each) for each in ranked] == [False, False, True, True]
+    little, much, nothing = (finding(Rate(right, 1000), guess(100)) for right in (200, 900, 100))
+    own = finding(Rate(990, 1000), guess(100), claim=f"recall: records, {OF_OWN_SIZE}")
+    [(_, ranked)] = by_question([nothing, little, own, much])
+    assert ranked == [much, little, own, nothing]
+    assert [passed(each) for each in ranked] == [False, False, False, True]
+    assert gain(own) is None  # a file that is large enough holds everybody
+    claimed = Baseline(f"{CLAIMED} at that rate", Range(0.0, 1.0, "of the draws"))
+    told = finding(Rate(909, 1000), guess(101, who="false-positive rate"), claimed, attack="membership")
+    assert not passed(told)  # within the claim, and yet something that is learned
+
+
+def test_a_verdict_says_what_would_have_been_found() -> None:
+    power = tuple(DetectionPower("half of the noise", rows, share) for rows, share in ((16, 0.05), (80, 0.999)))
+    held = finding(
+        Rate(0, 12),
+        Baseline(CLAIMED, Rate(0, 12)),
+        attack="checks of a privacy claim",
+        counted_in_full=True,
+        power=power,
+    )
+    assert verdict([held])[-1] == (
+        "By 80 numbers that follow from others such checks would find half of the noise in 99.9 % of releases."
+    )
 
 
 def test_findings_stand_under_the_question_that_they_answer() -> None:

@@ -8,8 +8,16 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from dualmandate.benchmarks import partitions
-from dualmandate.benchmarks.published_partitions import ahp, cheapest, dawa, deviations, greedy_tree, intervals
+from dualmandate.benchmarks import partitions, squares
+from dualmandate.benchmarks.published_partitions import (
+    ahp,
+    cheapest,
+    dawa,
+    deviations,
+    greedy_tree,
+    intervals,
+    quadtree,
+)
 from dualmandate.workload import all_range
 
 
@@ -75,11 +83,42 @@ def test_made_histograms_are_sparse_dense_smooth_and_spiky() -> None:
     assert all(np.array_equal(made[name], again[name]) for name in made)
 
 
+def test_histograms_are_drawn_from_every_family() -> None:
+    made = [partitions.drawn(number) for number in range(12)]
+    assert tuple(family for family, _ in made) == partitions.FAMILIES
+    assert all(counts.shape == (1_024,) and counts.min() >= 0 and counts.sum() > 30 for _, counts in made)
+    assert np.array_equal(partitions.drawn(3)[1], made[3][1])
+    assert not np.array_equal(partitions.drawn(15)[1], made[3][1])
+
+
 def test_ours_is_ahead_on_average() -> None:
-    rows = partitions.rows(lambda _: None, cells=128, ranges=60, epsilons=(Fraction(1, 10), Fraction(1)), repetitions=2)
+    epsilons = (Fraction(1, 10), Fraction(1))
+    rows = partitions.rows(lambda _: None, cells=128, ranges=60, epsilons=epsilons, repetitions=2, numbers=[25, 31])
     cases = [row for row in rows if row.unit == partitions.UNIT]
-    assert len(cases) == 3 * 10 * 2
+    assert len(cases) == 3 * 10 * 2 + 2 * 3
     assert all(row.peer == partitions.DAWA and row.peer_value for row in cases)
     means = {(row.case, row.peer): row for row in rows if "geometric mean" in row.case}
-    assert len(means) == 9
-    assert all(row.met for row in means.values())
+    assert len(means) == 4 * 4
+    assert all(row.met for (case, _), row in means.items() if not case.startswith("drawn"))
+
+
+def test_grids_and_quadtrees_come_near_with_a_large_loss() -> None:
+    table = squares.tables((16, 16))["clusters"]
+    for release in squares.GRIDS.values():
+        found = release(table, 1e6, generator=np.random.default_rng(1))
+        np.testing.assert_allclose(found, table, atol=0.01)
+
+
+def test_a_quadtree_is_consistent_and_the_least_squares_of_its_levels() -> None:
+    """Its estimate of the total beside that of weighted least squares over all nodes, by the spread of both."""
+    table = np.zeros((4, 4), dtype=np.int64)
+    totals = [quadtree(table, 1.0, generator=np.random.default_rng(each)).sum() for each in range(4_000)]
+    shares = 2.0 ** (np.arange(3) / 3)
+    variances = 2 * (shares.sum() / shares) ** 2 * 4.0 ** np.arange(3)  # of the total, by each level's sums
+    assert np.var(totals) == pytest.approx(1 / np.sum(1 / variances), rel=0.08)
+
+
+def test_two_attributes_are_compared_on_all_kinds_of_queries() -> None:
+    rows = squares.rows(lambda _: None, shapes=[(8, 8)], epsilons=[Fraction(1)], repetitions=1)
+    assert len([row for row in rows if row.unit == squares.UNIT]) == 3 * 4
+    assert {row.peer for row in rows if "geometric" in row.case} == {squares.DAWA, squares.PLAIN, *squares.GRIDS}

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from dualmandate.audit.claims.attack import ClaimedGroup, ClaimedNoise, ClaimedRelease
+from dualmandate.audit.claims.exact_groups import ExactGroups
 from dualmandate.audit.claims.membership import Frequencies, neighbor_sums
 from dualmandate.audit.disclosure_control.magnitude_rules import SummedTables, counting_members
 from dualmandate.audit.finding import Attack, Finding, Range, Rate
@@ -32,6 +33,7 @@ from dualmandate.audit.suppression.cells import (
 )
 from dualmandate.audit.suppression.series import HiddenSeries, Series, SeriesPart
 from dualmandate.audit.tables import Equations, ExactTables, NoisyTables, boxed
+from dualmandate.gallery.ratings import invented_ratings
 from dualmandate.mechanism import Geometric
 from dualmandate.population import Attribute, Domain, PrivacyLoss
 from dualmandate.workload import Tabulation, Workload, marginals
@@ -176,6 +178,8 @@ TARGETS: dict[str, Callable[[], object]] = {
     "a series at its end": lambda: series(2),
     "contributors to sums": lambda: contributors(3),
     "one contributor": lambda: contributors(1),
+    "exact numbers by groups": lambda: ExactGroups({"residents of blocks": 3_000, "women": 2}, "as is"),
+    "sparse records": lambda: invented_ratings(known=4, people=60),
 }
 every_target = pytest.mark.parametrize("name", TARGETS)
 

@@ -9,20 +9,21 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dualmandate.errors import Refusal
+from dualmandate.errors import InvalidRelease, Refusal
 from dualmandate.mechanism import (
     AdaptiveMarginals,
     Answers,
-    DataDependentMechanism,
     MultiplicativeWeights,
     PartitionMechanism,
     simulation_keys,
 )
+from dualmandate.mechanism.data_dependent import PublishedMechanism, RecordsCurator, TranscriptCurator
 from dualmandate.population import Counts, Domain, Neighbors, PrivacyMeasure, Protection, Records
-from dualmandate.workload import Workload, marginals
+from dualmandate.workload import Workload, marginals, total
 
 EVERY_PERSON, REPLACE_ONE = Protection(), Protection(neighbors=Neighbors.REPLACE_ONE)
 PROBABILITY = 0.9
+NOBODY = np.zeros((0, 1), dtype=np.int64)
 MEASURES = (PrivacyMeasure.ZCDP, PrivacyMeasure.PURE_DP)
 
 
@@ -37,7 +38,7 @@ def records(shape: tuple[int, ...], count: int) -> Records:
 @dataclass(frozen=True, eq=False)
 class Case:
     label: str
-    mechanism: DataDependentMechanism
+    mechanism: PublishedMechanism
     workload: Workload
     counts: Counts
     nobody: Counts
@@ -54,7 +55,7 @@ class Case:
 
 
 def of_marginals(
-    label: str, made: Callable[[PrivacyMeasure], DataDependentMechanism], shape: tuple[int, ...] = (4, 3, 3)
+    label: str, made: Callable[[PrivacyMeasure], PublishedMechanism], shape: tuple[int, ...] = (4, 3, 3)
 ) -> list[Case]:
     given = marginals(shape, (1, 2)), records(shape, 400), records(shape, 0)
     return [Case(f"{label}, {measure}", made(measure), *given) for measure in MEASURES]
@@ -105,6 +106,41 @@ def test_nobody_is_answered_and_a_tiny_loss_has_honest_intervals(case: Case) -> 
     little = case.answer(Fraction(1, 10**5), 0)
     assert little.half_widths is not None
     assert np.mean(np.abs(little.values - case.workload.answers_from(case.counts)) <= little.half_widths) >= 0.8
+
+
+@pytest.mark.parametrize("loss", [Fraction(1, 10**5), Fraction(1, 4)])
+def test_one_query_about_nobody_is_answered_within_its_interval(case: Case, loss: Fraction) -> None:
+    """At a loss that tells nothing, and at one that tells a little."""
+    workload, held = total(7), []
+    for repetition in range(10):
+        found = case.mechanism.answer(
+            Records(workload.domain, NOBODY), workload, loss, simulation_keys(2, repetition), probability=PROBABILITY
+        )
+        assert found.values.shape == (1,)
+        assert found.half_widths is not None
+        assert np.isfinite(found.half_widths).all()
+        held.append(abs(found.values[0]) <= found.half_widths[0])
+    assert sum(held) >= 7  # fewer than 7 of 10 come once in 80 times where each holds with .9; these are what they are
+
+
+@pytest.mark.parametrize("protection", [EVERY_PERSON, REPLACE_ONE], ids=["add-or-remove", "replace-one"])
+def test_what_it_says_is_a_function_of_its_transcript(case: Case, protection: Protection) -> None:
+    """Made again from what was drawn, without the counts, it says the same; from anything else it is refused."""
+    curator = RecordsCurator(case.counts, simulation_keys(1, 0))
+    told = case.mechanism.tell(curator, case.workload, Fraction(1, 3), protection=protection)
+    again = case.mechanism.tell(
+        TranscriptCurator(curator.transcript), case.workload, Fraction(1, 3), protection=protection
+    )
+    assert np.array_equal(again.values, told.values)
+    first, second = told.half_widths(0.95), again.half_widths(0.95)
+    assert first is not None
+    assert second is not None
+    assert np.array_equal(first, second)
+    assert again.measured == told.measured
+    assert len({draw.name for draw in curator.transcript}) == len(curator.transcript)
+    for transcript in (curator.transcript[:-1], curator.transcript[1:]):
+        with pytest.raises(InvalidRelease, match="does not go on"):
+            case.mechanism.tell(TranscriptCurator(transcript), case.workload, Fraction(1, 3), protection=protection)
 
 
 def test_replaced_records_are_served_or_refused(case: Case) -> None:

@@ -260,7 +260,7 @@ def test_an_older_version_is_brought_up_to_date(
         ledger.reserve(replace(REQUEST, snapshot="2029"))
         assert open_ledger(place, key).spent("school children") == Fraction(4, 3)
     change(place, "INSERT INTO later VALUES ('it is there')")
-    with pytest.raises(LedgerUnavailable, match="is of version 4"):
+    with pytest.raises(LedgerUnavailable, match="is of version 5"):
         open_ledger(place, key)
 
 

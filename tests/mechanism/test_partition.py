@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
 
 from dualmandate.errors import InvalidLoss, InvalidMechanism, TooLarge
 from dualmandate.frontier import Simulation, frontier_on
-from dualmandate.mechanism import GEOMETRIC, OptimizedMechanism, PartitionMechanism, simulation_keys
-from dualmandate.mechanism.partition import _reach, cell_order
-from dualmandate.population import Histogram, Invariant, Neighbors, PrivacyMeasure, Protection
+from dualmandate.mechanism import (
+    GEOMETRIC,
+    Measurement,
+    OptimizedMechanism,
+    PartitionMechanism,
+    partition,
+    rate_of,
+    simulation_keys,
+)
+from dualmandate.mechanism.data_dependent import Curator
+from dualmandate.mechanism.partition import _cut_up, _reach, cell_order
+from dualmandate.population import Counts, Histogram, Invariant, Neighbors, PrivacyMeasure, Protection
 from dualmandate.population.arrays import Floats, Integers
 from dualmandate.workload import Workload, explicit, groups, identity, kron, prefix, total
 
@@ -22,6 +33,7 @@ SPARSE[10:14], SPARSE[40] = 90, 300
 STEP = np.where(np.arange(CELLS) < 32, 40, 0)
 ROUGH = np.rint(np.random.default_rng(4).lognormal(6, 1, CELLS)).astype(np.int64)
 REPLACE_ONE = Protection(neighbors=Neighbors.REPLACE_ONE)
+TWO_RECORDS = Protection(most_records_per_unit=2, identifier="id")
 
 
 def released(
@@ -58,6 +70,16 @@ def test_intervals_cover_all_error(counts: Integers, measure: PrivacyMeasure) ->
     assert np.mean(np.abs(errors) <= widths) > 0.82
 
 
+def test_a_smoothed_cell_has_an_interval_that_is_wider_by_how_far_it_was_moved() -> None:
+    """One and the same for unbiased cells, and what covers these covers the smoothed ones."""
+    cells = identity(CELLS)
+    widths = released(STEP, cells, Fraction(1))[1]
+    plain = OptimizedMechanism(GEOMETRIC).production(cells).half_width("identity", 1.0, 0.9)
+    assert np.ptp(plain) == 0
+    assert np.all(widths >= plain)
+    assert np.ptp(widths) > 1
+
+
 def test_tails_are_bounded() -> None:
     """Chernoff's bound against simulated sums of noise."""
     shares = np.array([[1.0, 0.0, 0.0], [0.6, 0.6, 0.6]])
@@ -68,6 +90,67 @@ def test_tails_are_bounded() -> None:
     ):
         missed = np.mean(noise @ shares.T > _reach(shares, 0.05, measure), axis=0)
         assert np.all((missed > 0.001) & (missed < 0.05))
+
+
+@pytest.mark.parametrize("measure", PrivacyMeasure)
+@pytest.mark.parametrize("counts", [STEP, ROUGH], ids=["merged", "apart"])
+def test_the_parts_of_the_loss_add_up(
+    monkeypatch: pytest.MonkeyPatch, measure: PrivacyMeasure, counts: Integers
+) -> None:
+    """What each choice and each kind of noise loses, as they are called."""
+    lost: list[Fraction] = []
+
+    def choice(loss: Fraction, *args: Any, **others: Any) -> Fraction:
+        lost.append(loss)
+        return rate_of(loss, *args, **others)
+
+    law: Any = type(partition._law(measure))
+    parameter, measured = law.parameter, partition._measured
+
+    def count(self: Any, unit_loss: Fraction) -> Fraction:
+        lost.append(unit_loss)
+        return Fraction(parameter(self, unit_loss))
+
+    def rows(
+        measurement: Measurement, cells: Callable[[Counts], Integers], loss: Fraction, curator: Curator
+    ) -> Integers:
+        monkeypatch.setattr(law, "parameter", parameter)
+        lost.append(loss)
+        return measured(measurement, cells, loss, curator)
+
+    monkeypatch.setattr(partition, "rate_of", choice)
+    monkeypatch.setattr(law, "parameter", count)
+    monkeypatch.setattr(partition, "_measured", rows)
+    PartitionMechanism(measure).answer(
+        Histogram(RANGES.domain, counts), RANGES, Fraction(3, 7), simulation_keys(6, 0), protection=TWO_RECORDS
+    )
+    steps = 2 if measure is PrivacyMeasure.PURE_DP else 4
+    assert sum(lost) == Fraction(3, 7) / steps
+    assert len(lost) == (4 if counts is STEP else 2)
+
+
+def test_parts_are_cut_into_equal_pieces_where_nothing_stands_out() -> None:
+    pieces = _cut_up(np.array([0, 60]), 100, 10)
+    assert pieces.parts.tolist() == [0] * 6 + [1] * 4
+    assert pieces.sizes.tolist() == [10] * 10
+    assert _cut_up(np.array([0]), 3, 16).starts.tolist() == [0, 1, 2]
+    several = np.array([0, 10, 11, 40])
+    assert _cut_up(several, 100, 2).starts.tolist() == several.tolist()
+    assert _cut_up(several, 100, 3).starts.tolist() == [0, 10, 11, 40, 70]
+    assert _cut_up(several, 100, 1).sizes.tolist() == [10, 1, 29, 60]
+    # 200 single cells and a rest of 3,896, of which 256 stretches would make 444 pieces and 128 make 322.
+    many = _cut_up(np.arange(201), 4096, 256)
+    assert len(many.starts) == 200 + 61
+
+
+def test_smooth_data_are_cut_up_and_even_ones_are_known_as_one() -> None:
+    """A slope that no cut of it would show: errors of one part would be some 6,000 records."""
+    slope = np.rint(np.linspace(200, 600, CELLS)).astype(np.int64)
+    assert root_mean_square(released(slope, prefix(CELLS), Fraction(1, 20))[0]) < 320
+    even = np.full(CELLS, 4)
+    plain = OptimizedMechanism(GEOMETRIC).production(prefix(CELLS))
+    alone = np.sqrt(plain.expected_squared_error(0.05) / CELLS)
+    assert root_mean_square(released(even, prefix(CELLS), Fraction(1, 20))[0]) < 0.4 * alone
 
 
 def test_the_same_keys_give_the_same_release() -> None:

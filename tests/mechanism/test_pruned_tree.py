@@ -10,7 +10,7 @@ from functools import lru_cache
 import numpy as np
 import pytest
 
-from dualmandate.mechanism import simulation_keys
+from dualmandate.mechanism import pruned_tree, simulation_keys
 from dualmandate.mechanism.noise.laws import precision, resolve
 from dualmandate.mechanism.noise.words import words_of_cell
 from dualmandate.mechanism.pruned_tree import COST_MOVES, Fork, PrunedTree, TreeCosts, unevenness
@@ -176,13 +176,28 @@ def test_floats_draw_what_balls_draw_and_are_as_near_as_they_say(scale: int) -> 
             assert drawn._chosen(node, words_of_cell(key, node, level=0)) == slowly
 
 
+def test_floats_are_not_asked_where_they_may_be_far_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[object] = []
+
+    def resolved(law: object, words: object) -> int:
+        asked.append(law)
+        return 0
+
+    monkeypatch.setattr(pruned_tree, "resolve", resolved)
+    for scale, far in ((1, False), (10**13, True)):
+        drawn = tree((5 * scale, 0, scale, 0, 0, 0, 0, 3 * scale), Fraction(1))
+        assert (drawn._near_shares(0)[1] > 1e-3) is far
+        drawn._chosen(0, words_of_cell(simulation_keys(4, 0)("partition"), 0, level=0))
+        assert bool(asked) is far
+
+
 def test_a_word_at_a_threshold_is_resolved_in_balls() -> None:
     """Words on both sides of a threshold, nearer than floats can tell."""
     drawn = tree((7, 0, 1, 9, 2, 2, 2, 2), Fraction(1, 9))
     bounds, _ = drawn._near_shares(0)
     with precision(300):
         edge = drawn.shares(0, 300)[0]
-        word = int((edge * 2**64).floor().unique_fmpz())
+        [(word, _)] = Fork(drawn, 0).floors(range(1), 64)
     assert abs(float(edge) - bounds[0]) < 1e-12
     assert drawn._chosen(0, iter([word - 1, 0, 0])) == 0
     assert drawn._chosen(0, iter([word + 1, 0, 0])) == 1

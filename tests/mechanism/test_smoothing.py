@@ -99,6 +99,52 @@ def test_even_and_smooth_data_gain_and_rough_ones_lose_nothing(shape: tuple[int,
     assert gains[2] == pytest.approx(1.0, abs=1e-3)
 
 
+def test_peaks_are_set_aside_where_few_stand_out_of_many() -> None:
+    """What is left is as smooth as without them; of cells that all differ none is a peak."""
+    random, cells = np.random.default_rng(8), 128
+    smoother = Smoother.of(np.eye(cells), roots_of_cells((cells,)))
+    assert smoother is not None
+    level = 20 + 5 * np.sin(np.arange(cells) / 20)
+    spikes = np.where(np.arange(cells) % 32 == 7, 400.0, 0.0)
+    rough = np.rint(random.lognormal(4, 1, cells))
+    off: dict[str, list[float]] = {}
+    for _ in range(20):
+        noise = random.laplace(scale=1 / math.sqrt(2), size=cells)
+        for name, truth in (("level", level), ("spikes", level + spikes), ("rough", rough)):
+            found = smoother.fit_around_peaks(truth + noise, (cells,))
+            off.setdefault(name, []).append(float(np.square(found - truth).mean()))
+        spiked = level + spikes + noise
+        off.setdefault("no peaks", []).append(float(np.square(smoother.fit(spiked) - level - spikes).mean()))
+        assert np.all(smoother.fit_around_peaks(spiked, (cells,))[spikes > 0] > 350)
+    mean = {name: np.mean(each) for name, each in off.items()}
+    assert mean["level"] < 0.25
+    assert mean["spikes"] < mean["level"] + 2 * 4 / cells
+    assert mean["no peaks"] > 3 * mean["spikes"]
+    assert 0.7 < mean["rough"] < 1.02  # the noise has a variance of 1
+
+
+def test_cells_that_all_differ_have_no_peaks() -> None:
+    """Most stand out of the median around them; to set them aside would flatten the others."""
+    random, cells = np.random.default_rng(5), 256
+    smoother = Smoother.of(np.eye(cells), roots_of_cells((cells,)))
+    assert smoother is not None
+    truth = 12 * random.normal(size=cells)
+    noisy = truth + random.normal(size=cells)
+    np.testing.assert_array_equal(smoother.fit_around_peaks(noisy, (cells,)), smoother.fit(noisy))
+    assert np.square(smoother.fit(noisy) - truth).mean() < 1.1
+
+
+def test_peaks_scale_with_their_noise() -> None:
+    smoother = Smoother.of(hierarchy(64), roots_of_cells((8, 8)))
+    assert smoother is not None
+    table = np.zeros((8, 8))
+    table[3, 4] = 90.0
+    numbers = hierarchy(64) @ table.reshape(-1) + np.random.default_rng(2).normal(size=80)
+    found = smoother.fit_around_peaks(numbers, (8, 8))
+    np.testing.assert_allclose(smoother.fit_around_peaks(50 * numbers, (8, 8), noise=50.0), 50 * found, rtol=1e-9)
+    assert found[28] == pytest.approx(90, abs=4)
+
+
 def test_pieces_are_likened_within_their_part_alone() -> None:
     sizes, parts = np.array([4, 4, 5, 1, 8, 8]), np.array([0, 0, 0, 1, 2, 2])
     scattered, alike = roots_of_pieces(sizes, parts)

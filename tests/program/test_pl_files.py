@@ -130,6 +130,16 @@ def test_more_adults_than_persons_are_refused(header: Path, persons: Integers) -
     assert "18 years and over" in caught.value.why
 
 
+def test_more_of_a_race_that_are_not_hispanic_than_of_it_in_all_are_refused(header: Path, persons: Integers) -> None:
+    everybody = persons.sum(axis=1)
+    everybody[0, :, 5] += np.array([3, -3 - everybody[0, 1, 5]])  # fewer than none are Hispanic, and sums hold
+    everybody[0, 1, 6] += 3 + persons.sum(axis=1)[0, 1, 5]
+    segment_beside(header, 1).write_text(table_lines("ZZ", 1, [1, 2], everybody))
+    with pytest.raises(InvalidFile, match="cannot be read") as caught:
+        read_tables(header)
+    assert "P2: not Hispanic, and all" in caught.value.why
+
+
 def test_a_file_without_blocks_and_a_missing_segment_are_refused(header: Path, tmp_path: Path) -> None:
     segment_beside(header, 2).unlink()
     with pytest.raises(InvalidFile, match="segment 2 of tables"):

@@ -14,7 +14,6 @@ from tests.publication.test_marginals_published import Pairs
 from dualmandate import load_release
 from dualmandate.errors import InvalidRequest
 from dualmandate.mechanism.strategy import strategy as optimizing
-from dualmandate.mechanism.synthesis.records_fit import FittedRecords
 from dualmandate.population import Attribute, Domain
 from dualmandate.publication.release import Release
 from dualmandate.publication.synthetic_records import records_of_levels
@@ -106,7 +105,7 @@ def test_records_of_a_domain_without_cell_numbers_are_sorted_and_written(
     domain = Domain(tuple(Attribute.numbers(f"a{n}", 0, 9) for n in range(30)))
     asked = Workload.from_tabulations(domain, [Tabulation.of(f"by a{n}", (f"a{n}",)) for n in range(29)]).tables
     levels = np.random.default_rng(1).integers(0, 10, (30, 20)).astype(np.uint16)
-    records = records_of_levels(domain, asked, FittedRecords(levels, True, 0.0))
+    records = records_of_levels(domain, asked, levels)
     assert records is not None
     assert records.columns == domain.names[:29]
     [parquet] = Parquet().write(records, tmp_path / "records")

@@ -130,11 +130,13 @@ def _rate_loss(typed: AuditFlags) -> PrivacyLoss:
 
 
 def write(found: Audit, folder: Path, label: Label) -> None:
-    """Write the page and the document of one label, all or nothing."""
+    """Write the page, the document and the files of results of one label, all or nothing."""
     from dualmandate.report.audit_page import audit_page
+    from dualmandate.report.result_files import result_files
 
     with written_whole(folder, private=label == "internal") as draft:
-        write_files({AUDIT_FILE: json_text(found.document(label)), AUDIT_PAGE: audit_page(found, label)}, draft)
+        files = {AUDIT_FILE: json_text(found.document(label)), AUDIT_PAGE: audit_page(found, label)}
+        write_files({**files, **result_files(found, label)}, draft)
 
 
 def _check_folders(typed: AuditFlags) -> None:

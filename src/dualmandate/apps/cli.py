@@ -140,11 +140,12 @@ def init(
     """A program folder to start from.
 
     \b
-    blank          a small program, commented key by key, to write over
-    block          tables that somebody published of seven people, to attack
-    redistricting  counts by census block, from which districts are drawn
-    survey         from the answers of a survey to an epsilon
-    title_i        the paper's application: grants to school districts
+    blank              a small program, commented key by key, to write over
+    block              tables that somebody published of seven people, to attack
+    national_accounts  payroll of businesses, published at the level of its use
+    redistricting      counts by census block, from which districts are drawn
+    survey             from the answers of a survey to an epsilon
+    title_i            the paper's application: grants to school districts
 
     With --from, a program is drafted from your own records: what it takes from them is marked in it. Nothing is
     overwritten.

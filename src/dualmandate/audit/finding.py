@@ -6,7 +6,7 @@ An attack gives a lower bound on risk. Another attack may find more, and no find
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeVar
 
@@ -27,6 +27,7 @@ REFERENCES: dict[Reference, str] = {
 INTERNAL: frozenset[Reference] = frozenset({"tabulated", "confidential"})
 MOST_DETAILS = 200  # At most this many cells or records are named inside.
 CLAIMED = "what the claim allows"
+OF_OWN_SIZE = "at the size that its tables say"  # of a reconstructed file, in claims about it
 LOSSES = ("epsilon", "rho")
 MOST_DIGITS = 7
 FEWEST_TRIALS = 20  # below it a share is told as a count: its interval would be half as wide as all there is
@@ -68,6 +69,24 @@ class Baseline:
 
 
 @dataclass(frozen=True)
+class DetectionPower:
+    """How often a check would find a fault, by draws of the fault: an honest target is accused at the stated rate."""
+
+    what: str
+    rows: int  # of what is judged: the more, the more is seen
+    share: float
+
+
+@dataclass(frozen=True, eq=False)
+class ResultTable:
+    """Results as a file: one row a place, say. `inside` is one that names single records."""
+
+    name: str
+    columns: Mapping[str, Sequence[object]] = field(repr=False)
+    inside: bool = False
+
+
+@dataclass(frozen=True)
 class Finding:
     """One thing that an attack found, with all that is needed to judge it.
 
@@ -87,6 +106,8 @@ class Finding:
     partial: str | None = None
     booked: str | None = None  # the loss and the ledger's entry of a rate that was published
     details: tuple[str, ...] = field(default=(), repr=False)
+    power: tuple[DetectionPower, ...] = ()  # what would have been found, and how often
+    tables: tuple[ResultTable, ...] = field(default=(), repr=False, compare=False)  # what it was counted from
 
     def __post_init__(self) -> None:
         if not self.baselines:
@@ -152,6 +173,7 @@ class Finding:
             "reference": self.reference,
             "partial": self.partial,
             "booked": self.booked,
+            "power": [{"what": each.what, "rows": each.rows, "share": each.share} for each in self.power],
             "words": self.words(),
         }
         return {**found, "details": list(self.details)} if inside else found

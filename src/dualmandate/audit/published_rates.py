@@ -91,7 +91,7 @@ def approve_rate(
 def rate_query(release: Release, options: AuditOptions, loss: PrivacyLoss) -> RateQuery:
     """What is asked of the records; everything in it comes from the public files of the release."""
     program = carried_program(release.folder, release.facts)
-    target, _, place = noisy_tables(release, program, replace(options, confidential=None, tabulated=None))
+    target, _, place = noisy_tables(release, program, replace(options, confidential=None, tabulated=None), {})
     found = most_likely(target.equations, target.published, scales=target.scales, expected=target.expected)
     guess = _whole(target.expected)
     return RateQuery(

@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from dualmandate.audit.claims.attack import ClaimAttack, ClaimedRelease
+from dualmandate.audit.claims.exact_groups import ExactGroups, ExactGroupsAttack
 from dualmandate.audit.claims.membership import Frequencies, MembershipAttack
 from dualmandate.audit.disclosure_control.comparison import MethodEvaluation, compared_words
 from dualmandate.audit.disclosure_control.magnitude_rules import ContributorsAttack, SummedTables
 from dualmandate.audit.finding import LOWER_BOUND, Attack, Finding, Label, coarseness
 from dualmandate.audit.linkage.attack import Linkage, LinkageAttack
+from dualmandate.audit.linkage.sparse import SparseLinkageAttack, SparseRecords
 from dualmandate.audit.options import AuditOptions, Effort, check_solvers
 from dualmandate.audit.reconstruction.exact import ExactTablesAttack
 from dualmandate.audit.reconstruction.noisy import NoisyTablesAttack
@@ -39,7 +41,9 @@ ATTACKS: dict[type, Any] = {
     SuppressedTables: SuppressionAttack,
     SummedTables: ContributorsAttack,
     ClaimedRelease: ClaimAttack,
+    ExactGroups: ExactGroupsAttack,
     Linkage: LinkageAttack,
+    SparseRecords: SparseLinkageAttack,
     Frequencies: MembershipAttack,
     HiddenSeries: SeriesAttack,
 }

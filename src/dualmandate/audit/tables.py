@@ -254,7 +254,18 @@ def count_records(source: Source | Path, domain: Domain, *, place: Attribute | N
 
 def count_all(path: Path, domain: Domain, place: OnePlace, rules: Rules) -> Confidential[Integers]:
     """Records over a domain that holds the place among its attributes, boxed; shape (places, cells of one place)."""
-    return boxed(np.ascontiguousarray(place.counts(_counted(source_file(path), domain, rules))))
+    return by_place({"confidential": count_cells(path, domain, rules)}, place)["confidential"]
+
+
+def count_cells(path: Path, domain: Domain, rules: Rules) -> Confidential[Integers]:
+    """Records of each cell of a domain, boxed; shape (cells,)."""
+    return boxed(_counted(source_file(path), domain, rules))
+
+
+def by_place(truths: Truths, place: OnePlace) -> Truths:
+    """Counts of a whole domain, a row a place; shape (places, cells of one place) from (cells,)."""
+    opened = open_truths(truths).items()
+    return {reference: boxed(np.ascontiguousarray(place.counts(counts))) for reference, counts in opened}
 
 
 def _counted(source: Source, domain: Domain, rules: Rules) -> Integers:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from dualmandate.audit.finding import CLAIMED, Finding, Range, Rate, shown
+from dualmandate.audit.finding import CLAIMED, OF_OWN_SIZE, Finding, Range, Rate, shown
 from dualmandate.population.wording import percent
 
 CLAIM_QUESTION, OTHERS = "Does the privacy claim hold?", "What else was found?"
@@ -23,7 +23,26 @@ def by_question(found: Sequence[Finding]) -> list[tuple[str, list[Finding]]]:
     groups: dict[str, list[Finding]] = {question: [] for question in (*dict(QUESTIONS), OTHERS)}
     for finding in found:
         groups[question_of(finding)].append(finding)
-    return [(question, each) for question, each in groups.items() if each]
+    return [(question, sorted(each, key=severity, reverse=True)) for question, each in groups.items() if each]
+
+
+def severity(finding: Finding) -> float:
+    """How much a finding weighs beside others of its question: broken claims, then what was gained, then the rest."""
+    if contradicts(finding):
+        return 2.0
+    told = max(gain(finding) or 0.0, advantage(finding) or 0.0)
+    return 1.0 + told if told > 0 else 0.0 if passed(finding) else 0.5
+
+
+def passed(finding: Finding) -> bool:
+    """Whether there is nothing to see: a check that held, or an attack that did no better than a guess."""
+    if finding.partial is not None or finding.booked is not None or contradicts(finding):
+        return False
+    told = [each for each in (gain(finding), advantage(finding)) if each is not None]
+    if any(told):
+        return False
+    none = isinstance(finding.success, Rate) and not finding.success.successes and finding.counted_in_full
+    return bool(told) or contradicts(finding) is False or none
 
 
 def question_of(finding: Finding) -> str:
@@ -40,8 +59,8 @@ def gain(finding: Finding) -> float | None:
     against_the_claim = any(each.who.startswith(CLAIMED) for each in finding.baselines)
     if not isinstance(finding.success, Rate) or not beside or against_the_claim:
         return None
-    if question_of(finding) == CLAIM_QUESTION:
-        return None
+    if question_of(finding) == CLAIM_QUESTION or OF_OWN_SIZE in finding.claim:
+        return None  # precision, or recall, of a file that may be as small, or as large, as one likes
     best = max(beside)
     return max(finding.success.value - best, 0.0) if finding.interval()[0] > best else 0.0
 
@@ -130,6 +149,17 @@ def _claim(found: Sequence[Finding]) -> Iterator[str]:
         losses = [f"{each.unit} = {each.largest:,.5g}" for each in beside if isinstance(each, Range)]
         checks = "the one check" if len(held) == 1 else f"any of {len(held)} checks"
         yield f"The claim{f', {losses[0]},' if losses else ''} was not contradicted by {checks}."
+        yield from _power(finding for finding, _ in held)
+
+
+def _power(held: Iterable[Finding]) -> Iterator[str]:
+    """What would have been found, so that nothing found says something."""
+    for finding in held:
+        most = max((each.rows for each in finding.power), default=0)
+        told = [f"{each.what} in {percent(each.share)}" for each in finding.power if each.rows == most]
+        if told:
+            numbers = "numbers that follow from others" if finding.label == "public" else "numbers, by the records"
+            yield f"By {most:,} {numbers} such checks would find {', '.join(told)} of releases."
 
 
 def advice(found: Sequence[Finding], kind: str) -> str:

@@ -11,7 +11,7 @@ from dualmandate.errors import UnknownName
 INPUTS = "generated"
 NAMES = (
     *("sensitivity", "plan", "strategies", "accelerator", "noise", "tabulate", "redistricting", "preferences"),
-    *("audit", "mixed", "scale", "cluster", "partitions", "synthesis"),
+    *("audit", "mixed", "scale", "cluster", "partitions", "squares", "synthesis"),
 )
 
 __all__ = ["INPUTS", "NAMES", "BenchmarkRow", "run"]
@@ -38,11 +38,12 @@ def run(name: str | None = None, *, progress: Callable[[str], None] = lambda _: 
         redistricting,
         scale,
         sensitivity,
+        squares,
         strategies,
         synthesis,
         tabulation,
     )
 
     modules = (sensitivity, planning, strategies, accelerator, noise, tabulation, redistricting, preferences, auditing)
-    listed = dict(zip(NAMES, (*modules, mixed, scale, cluster, partitions, synthesis), strict=True))
+    listed = dict(zip(NAMES, (*modules, mixed, scale, cluster, partitions, squares, synthesis), strict=True))
     return [row for each in (NAMES if name is None else (name,)) for row in listed[each].rows(progress)]

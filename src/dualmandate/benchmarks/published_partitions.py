@@ -1,9 +1,10 @@
 """Partitions of a histogram as they were published, written from their papers: what ours is compared with.
 
 `dawa` [LHMW14]: a quarter of ε for a partition into intervals whose lengths are powers of two, by the least sum of
-their noisy costs Σ|x_i − mean| + 1/ε₂, noise of scale 4/ε₁ on each, by dynamic programming; the rest for a binary tree
-of sums over the parts, whose weights are chosen from the leaves upwards, each the best for the queries within its node.
-`cut` keeps noisy sums of distances from falling below 0. Without it the least of so many noisy sums is nearly all
+their noisy costs Σ|x_i − mean| + 1/ε₂, by dynamic programming; the rest for a binary tree of sums over the parts, whose
+weights are chosen from the leaves upwards, each the best for the queries within its node. Noise on a cost has the scale
+that the authors' program gives it, (2 − 1/m − 1/n)/ε₁ for m of n cells and none for a single one, and `cut` keeps noisy
+sums of distances from falling below 0, as that program does. Without it the least of so many noisy sums is nearly all
 noise, and errors are two to four times as large on data that can be merged; the paper's argument for its privacy does
 not cover it. `ahp` [ZCXMX14]: half of ε for noise on every cell, numbers below 0.35·ln(n)/ε₁ set to 0; cells in the
 order of these are put together greedily while that lowers the error that is estimated; the rest for the sums.
@@ -42,12 +43,18 @@ def dawa(
     *,
     generator: np.random.Generator,
     cut: bool = True,
+    louder: float = 1.0,
     estimate: bool = False,
 ) -> Floats:
-    """Answers of one release, or its `estimate` of the cells; queries have shape (query_count, cells)."""
+    """Answers of one release, or its `estimate` of the cells; queries have shape (query_count, cells).
+
+    Noise on costs is `louder` than that of the authors' program by a factor.
+    """
     first, second = PARTITION_SHARE * epsilon, (1 - PARTITION_SHARE) * epsilon
     starts, ends = intervals(len(counts))
-    noisy = _deviations(counts.tobytes()) + generator.laplace(0.0, 4 / first, len(starts))
+    lengths = ends - starts
+    scales = np.where(lengths > 1, louder * (2 - 1 / lengths - 1 / len(counts)) / first, 0.0)
+    noisy = _deviations(counts.tobytes()) + scales * generator.laplace(0.0, 1.0, len(starts))
     costs = (np.maximum(noisy, 0.0) if cut else noisy) + 1 / second
     parts = cheapest(starts, ends, costs)
     sizes = np.diff(np.append(parts, len(counts)))
@@ -183,7 +190,8 @@ def adaptive_grid(counts: Integers, epsilon: float, *, generator: np.random.Gene
 
 def quadtree(counts: Integers, epsilon: float, *, generator: np.random.Generator) -> Floats:
     """Estimates of the cells of a table of two attributes whose sides are powers of two."""
-    sums, factors = [counts.astype(np.float64)], []
+    sums: list[Floats] = [counts.astype(np.float64)]
+    factors: list[tuple[int, ...]] = []
     while sums[0].size > 1:
         factor = tuple(2 if size > 1 else 1 for size in sums[0].shape)
         rows, columns = (size // by for size, by in zip(sums[0].shape, factor, strict=True))

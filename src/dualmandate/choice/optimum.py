@@ -315,6 +315,8 @@ class Choice:
         if self.bound_by == "participation":
             why = "beyond it too many people would no longer take part, or not truthfully"
             return f"The choice is {amount}, where accuracy peaks: {why}."
+        if self.bound_by == "simulation":
+            return f"The choice is {amount}, an end of what was simulated: what lies beyond is not known."
         limit = "all that the ledger has left" if self.bound_by == "ledger" else f"the {self.bound_by} allowed"
         return f"The choice is {amount}, {limit}."
 

@@ -176,8 +176,19 @@ class SmoothCurve:
         return found
 
 
-def log_grid(low: float, high: float, *, through: tuple[float, ...] = (), points: int = 81) -> list[float]:
-    """Evenly spaced ratios from `low` to `high`, both included, with the losses `through` that lie between added."""
+def log_grid(
+    low: float,
+    high: float,
+    *,
+    through: tuple[float, ...] = (),
+    points: int = 81,
+    within: tuple[float, float] = (0.0, math.inf),
+) -> list[float]:
+    """Evenly spaced ratios from `low` to `high`, both included, with the losses `through` that lie between added.
+
+    What is asked for beyond `within`, the losses at which a frontier is known, is left out.
+    """
+    low, high = max(low, within[0]), min(high, within[1])
     kept = {float(loss) for loss in through if low <= loss <= high}
     even = [low, *np.geomspace(low, high, points)[1:-1].tolist(), high]
     return sorted(kept | {loss for loss in even if not any(math.isclose(loss, own, rel_tol=_SAME) for own in kept)})

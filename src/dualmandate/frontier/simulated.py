@@ -272,6 +272,29 @@ def _simulated(
     return Frontier(name, privacy_measure, dict(query_counts), curves)
 
 
+def joined(one: Frontier, other: Frontier) -> Frontier:
+    """One frontier through what was simulated for two, at different losses, of the same technology on the same data."""
+    curves = [each.curves for each in (one, other)]
+    assert all(isinstance(each, SimulatedCurves) for each in curves)
+    first, second = (each for each in curves if isinstance(each, SimulatedCurves))
+    losses = np.concatenate([first.simulation.losses, second.simulation.losses])
+    order = np.argsort(losses)
+
+    def both(a: Floats, b: Floats, axis: int = 0) -> Floats:
+        return np.concatenate([a, b], axis=axis).take(order, axis=axis)
+
+    tallies = {
+        measure: _Tally(
+            both(mine.means, theirs.means), both(mine.spreads, theirs.spreads), both(mine.without, theirs.without, 1)
+        )
+        for measure, mine in first.tallies.items()
+        for theirs in [second.tallies[measure]]
+    }
+    simulation = replace(first.simulation, losses=tuple(losses[order].tolist()))
+    found = SimulatedCurves(first.name, simulation, tallies, both(first.biases, second.biases))
+    return replace(one, curves=found)
+
+
 @dataclass(frozen=True)
 class _Measured:
     """What was simulated at one loss: mean, band, and means without each group, by measure; and Σ bias² by table."""

@@ -16,6 +16,7 @@ __all__ = ["about", "files", "names", "records", "write", "write_records"]
 _PROGRAMS = {
     "blank": ("program.toml",),
     "block": ("tables.toml", "block.csv"),
+    "national_accounts": ("program.toml", "detail.toml", "both.toml"),
     "redistricting": ("program.toml", "exact_blocks.toml"),
     "survey": ("survey.toml", "program.toml", "preferences.toml"),
     "title_i": ("program.toml", "law.toml"),
@@ -23,11 +24,17 @@ _PROGRAMS = {
 _ABOUT = {
     "blank": "a small program, commented key by key, to write your own over",
     "block": "tables that somebody published of seven people, to attack",
+    "national_accounts": "payroll of businesses for the national accounts, published at the level of use",
     "redistricting": "counts of persons by census block, from which districts are drawn",
     "survey": "from the answers of a survey to preferences, and to an epsilon",
     "title_i": "the paper's application: grants to school districts by their number of poor children",
 }
-_RECORDS = {"redistricting": "persons.parquet", "survey": "answers.csv", "title_i": "children.parquet"}
+_RECORDS = {
+    "national_accounts": "establishments.parquet",
+    "redistricting": "persons.parquet",
+    "survey": "answers.csv",
+    "title_i": "children.parquet",
+}
 
 
 def names() -> tuple[str, ...]:
@@ -45,7 +52,11 @@ def files(name: str) -> dict[str, str]:
     known = _known(name)
     folder = resources(__package__) / known
     found = {file: (folder / file).read_text(encoding="utf-8") for file in _PROGRAMS[known]}
-    if known == "redistricting":
+    if known == "national_accounts":
+        from dualmandate.gallery.national_accounts.establishments import code_lists
+
+        found |= code_lists()
+    elif known == "redistricting":
         from dualmandate.gallery.redistricting import invented_state
 
         found |= invented_state().public_files
@@ -72,6 +83,10 @@ def write_records(name: str, folder: Path) -> None:
         from dualmandate.gallery.districts import write_children
 
         write_children(path)
+    elif _known(name) == "national_accounts":
+        from dualmandate.gallery.national_accounts import write_establishments
+
+        write_establishments(path)
     elif _known(name) == "redistricting":
         from dualmandate.gallery.redistricting import invented_state
 

@@ -2,16 +2,18 @@
 
 Most histograms are nearly even over long stretches, and noise on every cell of them is wasted. In four steps:
 
-1. A small share of the loss decides whether merging is worth it on these data. If not, the best strategy for the
-   workload measures all cells with all of the rest, so that data which cannot be merged cost a few percent.
+1. Where no query adds up cells, all of them are measured with the whole loss. Else a small share of it decides whether
+   merging is worth it on these data. If not, the best strategy for the workload measures all cells with all of the
+   rest, so that data which cannot be merged cost a few percent.
 2. If so, another small share counts the records, which says how long a part may be at most: √(N/(c·noise)) stretches
-   of equal length a side, as a grid is laid in [QYL13].
+   of equal length a side, as a grid is laid in [QYL13]. Where these were too many for a strategy, as in large tables
+   of two attributes, all cells are measured.
 3. A partition of the cells in their order (`PrunedTree`) is taken by how unevenly records lie in its parts, and parts
    that are longer are cut up. Two attributes are put in one order by a Hilbert curve, along which the quarters of a
    square follow one another.
 4. The pieces are measured by the strategy that is best for the workload as it falls on them, and estimated as smoothly
-   within each part, or among all cells, as the noisy numbers themselves make likely (`Smoother`); the records of a
-   piece are spread evenly over its cells.
+   within each part as the noisy numbers themselves make likely (`Smoother`), as cells are that were measured one by
+   one; the records of a piece are spread evenly over its cells.
 
 The idea of a private partition under a workload's own strategy is that of [LHMW14]. Here the partition is drawn
 exactly, its costs are whole numbers that a record moves by few, and losses in ε and in ρ are served.
@@ -24,6 +26,7 @@ pieces leave open, and as far beyond as noise reaches; they hold whatever the da
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -31,12 +34,12 @@ from functools import lru_cache
 import numpy as np
 
 from dualmandate.errors import InvalidLoss, InvalidMechanism, TooLarge
-from dualmandate.mechanism.data_dependent import Answers, Keys
-from dualmandate.mechanism.exponential import rate_of, select
+from dualmandate.mechanism.data_dependent import Answers, Curator, Keys, RecordsCurator, Told, chosen, measured
+from dualmandate.mechanism.exponential import rate_of
 from dualmandate.mechanism.gaussian import GAUSSIAN
 from dualmandate.mechanism.geometric import GEOMETRIC
 from dualmandate.mechanism.measurement import Measurement, exact_law
-from dualmandate.mechanism.mechanism import EVERY_PERSON, NoiseLaw, loss_power, tail_of
+from dualmandate.mechanism.mechanism import EVERY_PERSON, Noise, NoiseLaw, loss_power, tail_of
 from dualmandate.mechanism.pruned_tree import COST_MOVES, PrunedTree, TreeCosts, unevenness
 from dualmandate.mechanism.rows import StrategyRows
 from dualmandate.mechanism.smoothing import Smoother, roots_of_cells, roots_of_pieces
@@ -59,7 +62,7 @@ FINENESS = 16  # in which prices are whole numbers
 PART_PRICE = 5  # of a part that has to be found, in noise on a count
 CELL_PRICES = (0.7, 1.0)  # of a cell measured by itself, in the same: where queries add up cells, and where they do not
 RECORDS_A_PIECE = (6.0, 10.0)  # N/(noise·K²), for K pieces a side, where nothing is known but N: by attributes
-MOST_PIECES = (32, 256)  # that data in which nothing stands out are cut into
+MOST_PIECES = (16, 4_096)  # that data in which nothing stands out are cut into
 LARGEST_DOMAIN = 4_096  # cells
 LARGEST_SMOOTHED = 2_048  # cells by themselves
 MOST_PARTS = 320  # whose products are written out for a strategy; more are measured cell by cell
@@ -81,6 +84,18 @@ class PartitionMechanism:
     def name(self) -> str:
         return f"partition, then an optimized strategy with {_law(self.privacy_measure).name} noise"
 
+    @property
+    def models_records(self) -> bool:
+        return False
+
+    @property
+    def parameters(self) -> dict[str, str]:
+        return {}
+
+    def check(self, workload: Workload, protection: Protection) -> None:
+        """Refuse more than two attributes, too many cells, and exact totals."""
+        _servable(workload, protection)
+
     def answer(
         self,
         counts: Counts,
@@ -92,25 +107,48 @@ class PartitionMechanism:
         probability: float = 0.9,
     ) -> Answers:
         """One release. Cells are merged or not, as a share of the loss decides."""
+        told = self.tell(RecordsCurator(counts, keys), workload, loss, protection=protection)
+        return told.answers(probability)
+
+    def tell(self, curator: Curator, workload: Workload, loss: Fraction, *, protection: Protection) -> Told:
+        """The same from the draws of a curator."""
         one = self._loss_of_one(loss, protection)
         _servable(workload, protection)
-        tail = tail_of(probability)
-        order = cell_order(workload.domain.shape)
-        cells = counts.project(workload.domain.names).counts.reshape(-1)
-        ordered = cells[order].astype(np.int64)
-        costs = unevenness(ordered)
-        deciding = DECISION_SHARE * (1 if len(cells) >= FEW_CELLS else 2)
-        if not self._merges(costs, workload, deciding * one, whole=one, keys=keys):
-            return self._cell_by_cell(cells, workload, (1 - deciding) * one, keys, probability)
+        names, order, count = workload.domain.names, cell_order(workload.domain.shape), workload.domain.size
+
+        def cells(counts: Counts) -> Integers:
+            return counts.project(names).counts.reshape(-1).astype(np.int64)
+
+        if _is_diagonal(workload) and count <= LARGEST_SMOOTHED:
+            return self._cell_by_cell(cells, workload, one, curator)
+        known: list[TreeCosts] = []  # both choices are made by the same costs
+
+        def costs(counts: Counts) -> TreeCosts:
+            if not known:
+                known.append(unevenness(cells(counts)[order]))
+            return known[0]
+
+        deciding = DECISION_SHARE * (1 if count >= FEW_CELLS else 2)
+        if not self._merges(costs, workload, deciding * one, whole=one, curator=curator):
+            return self._cell_by_cell(cells, workload, (1 - deciding) * one, curator)
+        stretches = self._stretches(cells, one, curator, sides=_sides(workload))
+        if stretches > MOST_PARTS and not _is_diagonal(workload):
+            return self._cell_by_cell(cells, workload, (1 - deciding - COUNT_SHARE) * one, curator)
         rate = rate_of(PARTITION_SHARE * one, self.privacy_measure, EVERY_PERSON, sensitivity=COST_MOVES)
-        found = PrunedTree(costs, rate, SPLITS, TAKEN_OUT, OPENED).draw(keys("partition"))
-        pieces = _cut_up(np.array(found), len(cells), self._stretches(ordered, one, keys, sides=_sides(workload)))
+        found = curator.draw(
+            "partition",
+            "where the parts begin, in the order of the cells",
+            lambda counts, key: np.array(PrunedTree(costs(counts), rate, SPLITS, TAKEN_OUT, OPENED).draw(key)),
+        )
+        pieces = _cut_up(found, count, stretches)
         rest = (1 - deciding - COUNT_SHARE - PARTITION_SHARE) * one
         if len(pieces.starts) > MOST_PARTS and not _is_diagonal(workload):
-            return self._cell_by_cell(cells, workload, rest, keys, probability)
+            return self._cell_by_cell(cells, workload, rest, curator)
         measurement = _strategy_on(workload, self.privacy_measure, pieces.starts.tobytes())
-        measured = _measured(measurement, np.add.reduceat(ordered, pieces.starts), rest, keys)
-        return _from_pieces(measured, measurement, workload, rest, order=order, pieces=pieces, tail=tail)
+        numbers = _measured(
+            measurement, lambda counts: np.add.reduceat(cells(counts)[order], pieces.starts), rest, curator
+        )
+        return _from_pieces(numbers, measurement, workload, rest, order=order, pieces=pieces)
 
     def _loss_of_one(self, loss: Fraction, protection: Protection) -> Fraction:
         """What is left for one record that comes or goes: a unit's records are m such steps, or 2m where replaced."""
@@ -129,33 +167,50 @@ class PartitionMechanism:
         by_root = self.privacy_measure is PrivacyMeasure.ZCDP
         return 1 / math.sqrt(2 * loss) if by_root else float(1 / loss)
 
-    def _merges(self, costs: TreeCosts, workload: Workload, share: Fraction, *, whole: Fraction, keys: Keys) -> bool:
+    def _merges(
+        self,
+        costs: Callable[[Counts], TreeCosts],
+        workload: Workload,
+        share: Fraction,
+        *,
+        whole: Fraction,
+        curator: Curator,
+    ) -> bool:
         """Whether the cheapest partition is worth it; the whole loss' noise on a cell is the price of measuring it."""
         unit = FINENESS * int(COST_MOVES) * self._noise(whole)
-        cell = CELL_PRICES[_is_diagonal(workload)] * costs.cells
-        scores = [-costs.least(FINENESS, max(1, round(PART_PRICE * unit))), -max(1, round(cell * unit))]
-        rate = rate_of(share, self.privacy_measure, EVERY_PERSON, sensitivity=COST_MOVES * FINENESS)
-        return select(scores, rate=rate, key=keys("whether to merge")) == 0
+        part, cell = max(1, round(PART_PRICE * unit)), CELL_PRICES[_is_diagonal(workload)] * workload.domain.size
+        apart = -max(1, round(cell * unit))
 
-    def _stretches(self, cells: Integers, whole: Fraction, keys: Keys, *, sides: int) -> int:
+        def scores(counts: Counts) -> list[int]:
+            return [-costs(counts).least(FINENESS, part), apart]
+
+        rate = rate_of(share, self.privacy_measure, EVERY_PERSON, sensitivity=COST_MOVES * FINENESS)
+        words = "whether cells are merged (0) or each is measured by itself (1)"
+        return chosen(curator, "whether to merge", words, scores, rate) == 0
+
+    def _stretches(self, cells: Callable[[Counts], Integers], whole: Fraction, curator: Curator, *, sides: int) -> int:
         """How many parts of equal length are laid where nothing stands out: √(N/(c·noise)) a side, N with noise."""
-        law, share = exact_law(_law(self.privacy_measure)), COUNT_SHARE * whole
-        noise = law.sampler(law.parameter(share)).draw(keys("number of records"), range(1))
-        records = max(0, int(cells.sum()) + int(noise[0]))
-        a_side = math.sqrt(records / (RECORDS_A_PIECE[sides - 1] * self._noise(whole)))
+        law = exact_law(_law(self.privacy_measure))
+        noise = Noise(law, law.parameter(COUNT_SHARE * whole))
+        words = "the number of records, which says how long a part may be"
+        found = measured(curator, "number of records", words, lambda counts: cells(counts).sum(keepdims=True), noise)
+        a_side = math.sqrt(max(0, int(found[0])) / (RECORDS_A_PIECE[sides - 1] * self._noise(whole)))
         return min(MOST_PIECES[sides - 1], max(1, int(a_side**sides)))
 
     def _cell_by_cell(
-        self, cells: Integers, workload: Workload, loss: Fraction, keys: Keys, probability: float
-    ) -> Answers:
+        self, cells: Callable[[Counts], Integers], workload: Workload, loss: Fraction, curator: Curator
+    ) -> Told:
         measurement = apart(workload, self.privacy_measure)
-        measured = _measured(measurement, cells, loss, keys)
-        unbiased = np.asarray(measurement.rows.answers(measured, None), dtype=np.float64)
-        values = _smoothed(measurement, measured, loss, unbiased)
+        numbers = _measured(measurement, cells, loss, curator)
+        unbiased = np.asarray(measurement.rows.answers(numbers, None), dtype=np.float64)
+        values = _smoothed(measurement, numbers, loss, unbiased)
         if _only_adds(workload):
             values = np.maximum(values, 0.0)
-        widths = _apart_widths(measurement, loss, probability)
-        return Answers(values, widths + np.abs(values - unbiased), ALL_ERROR)
+
+        def half_widths(probability: float) -> Floats:
+            return np.asarray(_apart_widths(measurement, loss, probability) + np.abs(values - unbiased))
+
+        return Told(values, half_widths, ALL_ERROR, measured=("all cells, each by itself",))
 
 
 def _law(privacy_measure: PrivacyMeasure) -> NoiseLaw:
@@ -207,13 +262,20 @@ def _servable(workload: Workload, protection: Protection) -> None:
         )
 
 
-def _measured(measurement: Measurement, counts: Integers, loss: Fraction, keys: Keys) -> Integers:
+def _measured(
+    measurement: Measurement, cells: Callable[[Counts], Integers], loss: Fraction, curator: Curator
+) -> Integers:
     """The whole numbers of a measurement with their noise, each kind of row under a key of its own."""
     rows, kinds = measurement.rows, measurement.rows.kinds()
-    found = np.array(rows.count(counts), dtype=np.int64)
+    found = np.empty(len(kinds), dtype=np.int64)
     for kind, noise in enumerate(measurement.noises(loss)):
         here = np.flatnonzero(kinds == kind)
-        found[here] += noise.sampler().draw(keys(f"measurements {kind}"), range(len(here)))
+
+        def exact(counts: Counts, own: Indices = here) -> Integers:
+            return np.asarray(rows.count(cells(counts)), dtype=np.int64)[own]
+
+        words = f"{len(here):,} rows of the strategy on {rows.workload.domain.size:,} parts"
+        found[here] = measured(curator, f"measurements {kind}", words, exact, noise)
     return found
 
 
@@ -227,9 +289,19 @@ class _Pieces:
 
 
 def _cut_up(starts: Indices, cells: int, stretches: int) -> _Pieces:
-    """Parts cut into equal pieces, as many as there are stretches of equal length in each."""
+    """Parts cut into equal pieces, as many as there are stretches of equal length in each.
+
+    Where twice as many parts stand out as there are stretches, the data are not such as these are laid for; and there
+    are fewer where pieces would be too many for a strategy.
+    """
     sizes = np.diff(np.append(starts, cells))
-    into = np.clip(np.rint(sizes * stretches / cells).astype(np.int64), 1, sizes)
+    stretches = stretches if len(starts) < 2 * stretches else 1
+    into = np.ones_like(sizes)
+    while stretches > 1:
+        into = np.clip(np.rint(sizes * stretches / cells).astype(np.int64), 1, sizes)
+        if into.sum() <= MOST_PARTS:
+            break
+        into, stretches = np.ones_like(sizes), stretches // 2
     parts = np.repeat(np.arange(len(starts)), into)
     number = np.arange(len(parts)) - np.repeat(np.cumsum(into) - into, into)
     cut = starts[parts] + number * sizes[parts] // into[parts]
@@ -244,8 +316,7 @@ def _from_pieces(
     *,
     order: Indices,
     pieces: _Pieces,
-    tail: float,
-) -> Answers:
+) -> Told:
     """Answers from the measured pieces, and how far off they may be."""
     scales, rows = _noise_scales(measurement, loss), _dense_rows(measurement, len(pieces.starts))
     weighted, numbers = rows / scales[:, None], measured / scales
@@ -256,14 +327,20 @@ def _from_pieces(
     spread[order] = np.repeat(totals / pieces.sizes, pieces.sizes)
     values = np.asarray(workload.answers(spread.reshape(workload.domain.shape)), dtype=np.float64)
     queries = _queries(workload)
+    said = (f"{len(pieces.starts):,} parts of {len(order):,} cells",)
     if queries is None:
-        return Answers(values, None, NOTHING)
-    unbiased = smoother.inverse @ numbers
-    lower, upper = (
-        sign * _lower_end(sign * queries[:, order], pieces.starts, unbiased, smoother.inverse, measurement, tail)
-        for sign in (1, -1)
-    )
-    return Answers(values, np.maximum(values - lower, upper - values), ALL_ERROR)
+        return Told(values, lambda _: None, NOTHING, measured=said)
+    inverse, unbiased = smoother.inverse, smoother.inverse @ numbers
+
+    def half_widths(probability: float) -> Floats:
+        tail = tail_of(probability)
+        lower, upper = (
+            sign * _lower_end(sign * queries[:, order], pieces.starts, unbiased, inverse, measurement, tail)
+            for sign in (1, -1)
+        )
+        return np.asarray(np.maximum(values - lower, upper - values))
+
+    return Told(values, half_widths, ALL_ERROR, measured=said)
 
 
 def _lower_end(
@@ -316,8 +393,9 @@ def _smoothed(measurement: Measurement, measured: Integers, loss: Fraction, unbi
         return unbiased
     scales = _noise_scales(measurement, loss)
     noise = _deviation(measurement) * float(scales[0] / _noise_scales(measurement, Fraction(1))[0])
-    cells = found.fit(measured / _noise_scales(measurement, Fraction(1)), noise=noise)
     workload = measurement.workload
+    numbers = measured / _noise_scales(measurement, Fraction(1))
+    cells = found.fit_around_peaks(numbers, workload.domain.shape, noise=noise)
     return np.asarray(workload.answers(cells.reshape(workload.domain.shape)), dtype=np.float64)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from dualmandate.errors import InvalidMechanism, UnknownName, did_you_mean
-from dualmandate.mechanism.data_dependent import DataDependentMechanism
+from dualmandate.mechanism.data_dependent import PublishedMechanism
 from dualmandate.mechanism.gaussian import GAUSSIAN
 from dualmandate.mechanism.geometric import GEOMETRIC
 from dualmandate.mechanism.laplace import LAPLACE
@@ -29,22 +29,23 @@ WHOLE_NUMBERS = "whole numbers"  # what is simulated of a plan itself: its table
 NOISE_LAWS: dict[str, NoiseLaw] = {law.name: law for law in (LAPLACE, GEOMETRIC, GAUSSIAN, STAIRCASE)}
 
 
-def _partition(counted: PrivacyMeasure) -> DataDependentMechanism:
+def _partition(counted: PrivacyMeasure) -> PublishedMechanism:
     from dualmandate.mechanism.partition import PartitionMechanism  # which measures by the technologies of this module
 
     return PartitionMechanism(counted)
 
 
-def _multiplicative_weights(counted: PrivacyMeasure) -> DataDependentMechanism:
+def _multiplicative_weights(counted: PrivacyMeasure) -> PublishedMechanism:
     return MultiplicativeWeights(privacy_measure=counted)
 
 
-DATA_DEPENDENT: dict[str, Callable[[PrivacyMeasure], DataDependentMechanism]] = {
+DATA_DEPENDENT: dict[str, Callable[[PrivacyMeasure], PublishedMechanism]] = {
     "partition": _partition,
     "multiplicative weights": _multiplicative_weights,
     "adaptive marginals": AdaptiveMarginals,
 }
 """By the word in a program file: the technologies whose errors depend on the data, for a loss counted so."""
+TECHNOLOGY_FORMAT = 1  # Raised whenever one of them draws otherwise, or says otherwise what was drawn.
 
 
 class _OfLaw:

@@ -53,7 +53,8 @@ class TechnologyComparison:
 
         What a practitioner would do by hand is always among them: plain noise on each table, shared evenly or by value.
         """
-        return tuple(self._comparison(kind, built) for kind, built in self._compared.items())
+        own = () if self.used.drawn is None else (Comparison(*self.used.kind, self.choice),)
+        return (*own, *(self._comparison(kind, built) for kind, built in self._compared.items()))
 
     def saving(self, comparisons: tuple[Comparison, ...]) -> Saving:
         """What the technology in use saves against what would be done by hand."""
@@ -291,6 +292,8 @@ def limit_of(workshop: TechnologyBuilder, used: Technology, loss: float) -> Erro
     It is that for counts and sums, unless what is used counts people by their amounts and errs less at its loss.
     """
     welfare, law = workshop.welfare, NOISE_LAWS[used.noise]
+    if used.drawn is not None:  # bounds are those of noise on rows that are fixed beforehand
+        return None
     if any(value.measure != "squared" for value in welfare.table_values):
         return None
     for any_rows in (False, True):

@@ -47,7 +47,7 @@ from dualmandate.mechanism.local.unary_encoding import other_probability
 from dualmandate.mechanism.technologies import TABLES
 from dualmandate.planning.clipping import BoundCurve
 from dualmandate.planning.measures import MeasuredLoss, WealthWorth, measured_loss, wealth_of
-from dualmandate.planning.simulation import SimulationOutcome, TechnologySimulation, check_simulation
+from dualmandate.planning.simulation import SimulationOutcome, check_simulation
 from dualmandate.planning.technology import TOGETHER, Technology, TechnologyBuilder, measures_of, values_of
 from dualmandate.planning.welfare import amount_in, float_or_none, in_currency
 from dualmandate.population import PrivacyMeasure
@@ -187,7 +187,7 @@ class ExtensionBuilder:
     technology: Technology
     choice: Choice
     limits: Limits
-    progress: Callable[[str], None]
+    simulation: SimulationOutcome | None
 
     def all(self) -> Extensions:
         """Every part that the program asks for."""
@@ -206,9 +206,7 @@ class ExtensionBuilder:
             renewals=self._renewals(),
             sample=self._sample(),
             local=self._local(),
-            simulation=TechnologySimulation(
-                self.program, self.technology, self.choice, self.limits, self.progress
-            ).outcome(),
+            simulation=self.simulation,
             secret=self._secret(),
             markets=self._markets(),
             existing=tuple(self._existing()),
@@ -258,7 +256,7 @@ class ExtensionBuilder:
         return [value for value in self.program.welfare.table_values if not value.parts]
 
     def _losses(self) -> Iterator[MeasuredLoss]:
-        for value in self._of_tables:
+        for value in self._of_tables if self.technology.drawn is None else ():
             measurement, loss = self._measured_at[value.table]
             found = measured_loss(self.program, measurement, measure=value.measure, value=value.value, loss=loss)
             if found is not None:
@@ -274,10 +272,14 @@ class ExtensionBuilder:
 
     def _wealth(self) -> Iterator[WealthWorth]:
         for position, value in enumerate(self._of_tables):
-            measurement, loss = self._measured_at[value.table]
-            count = measurement.workload.table(value.table).query_count
+            measured = self._measured_at.get(value.table)  # none by a technology whose errors depend on the data
+            count = self.program.workload.table(value.table).query_count
             for group in wealth_of(self.program, position):
-                taylor = group.diagnostic(measurement, value.table, loss, grid=value.grid)
+                taylor = (
+                    None
+                    if measured is None
+                    else group.diagnostic(measured[0], value.table, measured[1], grid=value.grid)
+                )
                 yield WealthWorth(value.table, group, group.value_of_accuracy(count), taylor)
 
     @cached_property

@@ -23,7 +23,7 @@ from dualmandate.planning.ratios import RatioConsequence
 from dualmandate.planning.robustness import USUAL_CURRENCY, USUAL_PRICE, PublicTotal, Robustness
 from dualmandate.planning.saved_plan import PLAN_VERSION, Exact, digest_of, exact_content
 from dualmandate.planning.study import is_study, study_words
-from dualmandate.planning.technology import TOGETHER, Technology, measured_words
+from dualmandate.planning.technology import TOGETHER, Technology, in_words, measured_words, ordered
 from dualmandate.population import PrivacyLoss, PrivacyMeasure
 from dualmandate.population.arguments import checked_class
 from dualmandate.population.shown import cut_line, one_line
@@ -59,6 +59,8 @@ class TableConsequence:
     root_mean_squared_consequence: float | None  # USD; None where no consequence was stated
     data_loss: float  # USD, all numbers of the table
     exact: bool = False  # whether public totals decide it, so that no noise reaches it
+    band: tuple[float, float] | None = None  # of a simulated error, 95 %: as far as simulation may be off
+    stated_half_width: float | None = None  # of a simulated release: what its 95 % intervals state, in the median
 
     __repr__ = one_line
 
@@ -94,6 +96,7 @@ class Plan:
     ratios: tuple[RatioConsequence, ...] = ()  # what the choice means for each
     public_total: PublicTotal | None = None  # where the program states one
     account_identifier: str | None = None  # of the account in the project's ledger, where there is one
+    beside: tuple[Technology, Choice] | None = None  # what would be planned without the technology that is stated
 
     def __repr__(self) -> str:
         tables = counted(len(self.tables), "table")
@@ -157,6 +160,14 @@ class Plan:
                     **({"strategy": strategies[group]} if group in strategies else {}),
                 }
                 for group, measurement in self.technology.measurements.items()
+            ]
+            if self.technology.drawn is None
+            else [
+                {
+                    "tables": [table.name for table in program.workload.tables],
+                    "loss": self.loss.exact(),
+                    "technology": dict(ordered(self.technology, program.workload, self.loss.amount).document()),
+                }
             ],
         }
 
@@ -182,6 +193,9 @@ class Plan:
             synthetic_records=program.file.publication.synthetic_records,
             engine=program.file.publication.engine,
             records=program.expected_records,
+            technology=None
+            if self.technology.drawn is None
+            else ordered(self.technology, program.workload, self.loss.amount),
         )
         return publication_cost(order)
 
@@ -212,6 +226,8 @@ def notes_on(plan: Plan) -> tuple[str, ...]:
         *_strategy(plan),
         *_better_noise(plan),
         *_better_on_public_records(plan),
+        *_beside_measurements(plan),
+        *_no_public_records(plan),
         *_shares_and_fitness(plan),
         *_published_errors(plan),
         *_not_looked_for(plan),
@@ -231,6 +247,7 @@ def warnings_on(plan: Plan) -> Iterator[str]:
         _strategy,
         _better_noise,
         _better_on_public_records,
+        _beside_measurements,
         _beyond_the_total,
         _bounds,
         _many_statistics,
@@ -289,8 +306,8 @@ def _largest_amount(plan: Plan, name: str | None) -> float:
 
 
 def _bounds(plan: Plan) -> Iterator[str]:
-    for group in plan.allocation:
-        sensitivity = plan.technology.measurements[group].sensitivity
+    for group, measurement in plan.technology.measurements.items():
+        sensitivity = measurement.sensitivity
         if not sensitivity.exact:
             measured = "the tables" if len(plan.allocation) == 1 else f"'{group}'"
             yield (
@@ -320,19 +337,51 @@ def _better_noise(plan: Plan) -> Iterator[str]:
 def _better_on_public_records(plan: Plan) -> Iterator[str]:
     """A technology whose errors depend on the data, where it surely errs at less cost at the choice."""
     part = plan.extensions.simulation
-    if part is None or (best := part.best(part.chosen)) is None:
+    if part is None or (best := part.best(part.chosen)) is None or best.technology == part.used:
         return
-    error = best.errors[part.chosen]
+    error, noise = best.errors[part.chosen], "the plan's noise" if part.used is None else "measurements"
     yield (
         f"On the public records of [simulation] the errors of '{best.technology}' cost {number(error.value)} times "
-        f"those of the plan's noise ({number(error.lower)} to {number(error.upper)}), at the same "
-        f"{plan.choice.privacy_measure}, and less than in whole numbers. It is a study and cannot be approved."
+        f"those of {noise} ({number(error.lower)} to {number(error.upper)}), at the same "
+        f'{plan.choice.privacy_measure}, and less than in whole numbers: technology = "{best.technology}" in '
+        "[mechanism] plans and publishes it."
     )
+
+
+def _beside_measurements(plan: Plan) -> Iterator[str]:
+    """What would be planned without the technology that is stated, and which of the two society is better off with."""
+    if plan.beside is None:
+        return
+    ordinary, alone = plan.beside
+    row = plan.extensions.simulation.stated if plan.extensions.simulation is not None else None
+    gained, currency = plan.choice.welfare - alone.welfare, plan.choice.currency
+    sure = row is not None and row.gained is not None and row.gained.lower * row.gained.upper > 0
+    unsure = "" if sure else ", give or take what simulation is off by"
+    side, but = ("better", "") if gained >= 0 else ("worse", ": leave technology out of [mechanism]")
+    yield (
+        f"'{plan.technology.strategy}' depends on the data: its errors are simulated on the records of [simulation], "
+        f"and are others where the protected records are unlike these. Without it, {in_words(*ordinary.kind)} would "
+        f"choose {alone.privacy_measure} = {chosen_loss(float(alone.loss))}, with errors by closed form; with it "
+        f"society is {money(abs(gained), currency)} {side} off{unsure}{but}."
+    )
+
+
+def _no_public_records(plan: Plan) -> Iterator[str]:
+    """What was not compared for want of public records, where everything that can be drawn was asked for."""
+    if plan.program.file.mechanism.noise == BEST and plan.program.file.simulation is None:
+        measures = " and the ".join(sorted({str(value.measure) for value in plan.welfare.table_values}))
+        yield (
+            "Partitions, fitted distributions and adaptive marginals were not compared: their errors depend on the "
+            "data. Public or synthetic records, named in [simulation], would tell which of them errs at less cost by "
+            f"the {measures} errors of this program, and where."
+        )
 
 
 def _strategy(plan: Plan) -> Iterator[str]:
     """Why what was looked for is not measured, or what else would have been better to measure."""
     used = plan.technology
+    if used.drawn is not None:  # the note on measurements beside it says so
+        return
     rows = [row for row in plan.comparisons if row.noise == used.noise and row.kind != used.kind]
     refused = next((row for row in rows if row.strategy == OPTIMIZED and row.choice is None), None)
     open_to_it = used.strategy != OPTIMIZED and not plan.program.file.mechanism.states_strategy

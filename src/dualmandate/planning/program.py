@@ -34,6 +34,8 @@ from dualmandate.planning.published_errors import CombinedTables, combined_table
 from dualmandate.planning.ratios import COVERAGE, ratio_consequences, with_ratios
 from dualmandate.planning.release_spec import check_noise, check_program
 from dualmandate.planning.robustness import check_robustness, public_total_of, robustness_of
+from dualmandate.planning.simulation import TechnologySimulation
+from dualmandate.planning.stated_technology import StatedTechnologyBuilder, check_stated
 from dualmandate.planning.study import is_study
 from dualmandate.planning.technology import Offered, Technology, TechnologyBuilder, combine, offered, used_at
 from dualmandate.planning.timing import Timing, timing_of
@@ -173,6 +175,7 @@ def make_plan(program: Program, remaining: Fraction | float | None, progress: Ca
     check_robustness(program)
     check_extensions(program)
     program.clipping.check(program.welfare)
+    check_stated(program)
     study = is_study(program.file.mechanism.noise)
     if not study:
         check_program(program)
@@ -181,9 +184,17 @@ def make_plan(program: Program, remaining: Fraction | float | None, progress: Ca
     technologies, frontier, choice = found.offer.technologies, found.frontier, found.choice
     technology = used_at(mechanism.noise, technologies, welfare, choice.epsilon)
     loss = technology.exact_loss(choice)
+    simulation = TechnologySimulation(program, technology, choice, limits, progress).outcome()
+    beside = None
+    if mechanism.technology is None:
+        tables = _table_consequences(workshop, technology, choice, loss, bias=program.clipping.bias)
+    else:
+        assert simulation is not None
+        made = StatedTechnologyBuilder(program, technology, choice, limits, simulation, progress).made()
+        technology, choice, tables, beside = made.technology, made.choice, made.tables, made.beside
+        frontier, loss = technology.frontier, technology.exact_loss(choice)
     if not study:
         check_noise(program, technology.measurements, technology.shares(loss))
-    tables = _table_consequences(workshop, technology, choice, loss, bias=program.clipping.bias)
     choice = _as_promised(choice, tables)
     progress("comparing with other technologies")
     bench = TechnologyComparison(workshop, found.offer, technology, choice=choice, limits=limits)
@@ -208,23 +219,30 @@ def make_plan(program: Program, remaining: Fraction | float | None, progress: Ca
             seen_in_the_data=program.file.population.seen_in_the_data,
         ),
         tables=tables,
-        ratios=ratio_consequences(
-            program, welfare, measurements=technology.measurements, shares=technology.shares(loss)
-        ),
+        ratios=()  # refused beside a technology
+        if technology.drawn is not None
+        else ratio_consequences(program, welfare, measurements=technology.measurements, shares=technology.shares(loss)),
         comparisons=comparisons,
         saving=saving,
         # The shares of groups of tables stay as planned: to first order the best shares move nothing.
         robustness=robustness_of(
             program, frontier, limits, choice=choice, uncertainty=uncertainty, tables=costliest(choice, welfare)
         ),
-        regrets=regret_curve(frontier, welfare, MULTIPLES, best=choice),
+        regrets=regret_curve(frontier, welfare, _known_multiples(frontier, choice), best=choice),
         notes=(),
-        extensions=ExtensionBuilder(program, workshop, frontier, technology, choice, limits, progress).all(),
+        extensions=ExtensionBuilder(program, workshop, frontier, technology, choice, limits, simulation).all(),
         uncertainty=uncertainty,
         public_total=public_total_of(program, choice),
         social_choice=social_choice_of(program, frontier, limits),
+        beside=beside,
     )
     return replace(plan, notes=notes_on(plan))
+
+
+def _known_multiples(frontier: Frontier, choice: Choice) -> list[float]:
+    """Those of the choice at which errors are known: a simulated frontier ends where simulation does."""
+    least, most = frontier.known_losses
+    return [each for each in MULTIPLES if each == 1.0 or least <= each * choice.epsilon <= most]
 
 
 def _as_promised(choice: Choice, tables: tuple[TableConsequence, ...]) -> Choice:

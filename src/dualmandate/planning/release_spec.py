@@ -22,25 +22,30 @@ import numpy as np
 from dualmandate.errors import InvalidMechanism, InvalidRelease, InvalidValue, NotApproved, Place, TooLarge
 from dualmandate.ledger.chain import RELEASE_FILE
 from dualmandate.mechanism import ExactStrategy, MatrixRows, Measurement, StrategyRows, TableRows
+from dualmandate.mechanism.data_dependent import Draw
 from dualmandate.mechanism.strategy.strategy_file import strategy_digest, strategy_document, strategy_from
-from dualmandate.mechanism.technologies import CELLS, OPTIMIZED, drawn_law
+from dualmandate.mechanism.technologies import CELLS, DATA_DEPENDENT, OPTIMIZED, TECHNOLOGY_FORMAT, drawn_law
 from dualmandate.planning.saved_plan import LARGEST_PLAN, SavedPlan, exact_content, planned_again, read_json
 from dualmandate.population import PrivacyLoss, PrivacyMeasure, Protection
 from dualmandate.population.arguments import checked_call, expected
+from dualmandate.population.arrays import Floats
 from dualmandate.population.machine import size_words
 from dualmandate.program.file import Document
 from dualmandate.program.program import ProgramFile, read_program
+from dualmandate.publication.measuring import by_table
 from dualmandate.publication.nested_tables import NestWeights, nest_together
 from dualmandate.publication.release import Release, read_facts
 from dualmandate.publication.release_spec import (
     ALL_TABLES,
     Group,
+    OrderedTechnology,
     Page,
     ReleaseSpec,
     check_names,
     exact_names,
 )
 from dualmandate.publication.rules import check_rules
+from dualmandate.publication.transcripts import told_of
 from dualmandate.publication.writing import PublishedTable, damaged, file_names
 from dualmandate.semantics import guarantee
 from dualmandate.workload import Ratio, Workload
@@ -124,8 +129,9 @@ def _order(plan: SavedPlan, program: ProgramFile, strategies: Strategies, page: 
         plan.check_publishable()
     exact = plan.document["exact"]
     groups, files = [], {}
+    technology = _technology(plan, program)
     paths = _paths(tuple(_group_name(each, exact["measurements"]) for each in exact["measurements"]))
-    for each in exact["measurements"]:
+    for each in exact["measurements"] if technology is None else ():
         name = _group_name(each, exact["measurements"])
         made = measurement_of(each["tables"], name, exact["mechanism"], program=program, strategies=strategies)
         groups.append(Group(name, made, Fraction(each["loss"])))
@@ -147,14 +153,40 @@ def _order(plan: SavedPlan, program: ProgramFile, strategies: Strategies, page: 
         page=page,
         formats=program.file.publication.formats,
         agency=program.file.publication.agency,
-        synthetic_records=program.file.publication.synthetic_records,
+        # Records are what a model of them is for.
+        synthetic_records=program.file.publication.synthetic_records
+        or (technology is not None and technology.mechanism.models_records),
         engine=program.file.publication.engine,
         ratios=program.ratios,
         clipped=program.clipped,
         superpopulation=program.file.superpopulation,
         account_identifier=plan.account_identifier,
         records=program.expected_records,
+        technology=technology,
     )
+
+
+def _technology(plan: SavedPlan, program: ProgramFile) -> OrderedTechnology | None:
+    """The technology that a plan orders in place of measurements; refused where this version draws it otherwise."""
+    exact = plan.document["exact"]
+    name = exact["mechanism"]["strategy"]
+    if name not in DATA_DEPENDENT:
+        return None
+    [stated] = exact["measurements"]
+    made = technology_named(name, exact["mechanism"]["noise"], program.workload, Fraction(stated["loss"]))
+    if dict(stated["technology"]) != made.document():
+        raise NotApproved(
+            f"the plan orders '{name}' as another version of it draws",
+            why="exactly the approved plan is published, draw by draw",
+            instead="plan the program again, and have that plan approved; or publish it with the version that made it",
+        )
+    return made
+
+
+def technology_named(name: str, noise: str, workload: Workload, loss: Fraction) -> OrderedTechnology:
+    """A technology by its word in a program file, for a loss counted as the noise counts it."""
+    mechanism = DATA_DEPENDENT[name](drawn_law(noise).privacy_measure)
+    return OrderedTechnology(name, TECHNOLOGY_FORMAT, mechanism, workload, loss)
 
 
 def check_program(program: ProgramFile) -> None:
@@ -171,8 +203,8 @@ def check_program(program: ProgramFile) -> None:
 def check_noise(program: ProgramFile, measurements: Mapping[str, Measurement], shares: Mapping[str, Fraction]) -> None:
     """The same of noise that is too broad to be drawn exactly, at what each group of tables spends."""
     with program.document.at("mechanism"):
-        for group, share in shares.items():
-            for noise in measurements[group].noises(share):
+        for group, measurement in measurements.items():
+            for noise in measurement.noises(shares[group]):
                 noise.sampler()
 
 
@@ -382,7 +414,14 @@ def load_release(folder: str | Path) -> Release:
     def estimated(name: str) -> PublishedTable:
         return estimates().table(name)
 
-    release = Release(place, facts, measurement, together, ratio, lambda: order().superpopulation, estimated)
+    def again(transcript: tuple[Draw, ...]) -> Floats:
+        told, technology = told_of(order(), transcript), order().technology
+        assert technology is not None
+        parts = by_table(technology.workload.tables, told.values)
+        each = zip(technology.workload.tables, parts, strict=True)
+        return np.concatenate([float(table.grid) * own for table, own in each])
+
+    release = Release(place, facts, measurement, together, ratio, lambda: order().superpopulation, estimated, again)
     return release
 
 
@@ -416,6 +455,12 @@ def _carried_out(folder: Path, facts: Mapping[str, Any]) -> ReleaseSpec:
         )
         for each in facts["groups"]
     )
+    technology = None
+    if "technology" in facts:
+        own, noise = facts["technology"], facts["mechanism"]["noise"]
+        technology = technology_named(own["name"], noise, program.workload, Fraction(own["loss"]))
+        if any(str(own[key]) != value for key, value in technology.document().items()):
+            raise damaged(f"the release in '{folder}'", "its technology was drawn by another version than this one")
     return ReleaseSpec(
         plan_digest=facts["plan_digest"],
         program=facts["program"],
@@ -428,4 +473,5 @@ def _carried_out(folder: Path, facts: Mapping[str, Any]) -> ReleaseSpec:
         units={table["name"]: table["unit"] for table in facts["tables"]},
         ratios=program.ratios,
         superpopulation=program.file.superpopulation,
+        technology=technology,
     )

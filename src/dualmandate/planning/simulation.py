@@ -1,7 +1,8 @@
 """Technologies whose errors depend on the data, beside a plan: which does better where, on records anybody may see.
 
 Each is simulated at a few losses around the chosen one, on public or synthetic records that the program names, scaled
-to as many as it expects. Nothing of it is drawn from the records that are protected, and nothing of it can be approved.
+to as many as it expects. Nothing of it is drawn from the records that are protected. One that the program states is
+chosen by, and published: what was simulated of it is then its frontier, and as far as that reaches, no further.
 The plan's own tables are among them as they are published, in whole numbers that add up: what consistency and editing
 do to a production function must be measured. No technology is best for every workload and every loss function
 [BN14], so that a comparison always names both.
@@ -10,7 +11,7 @@ do to a production function must be measured. No technology is best for every wo
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -18,9 +19,10 @@ import numpy as np
 
 from dualmandate.choice import Choice, Limits, choose
 from dualmandate.errors import InvalidMechanism, Refusal, UnreadableSource
-from dualmandate.frontier import Frontier, Simulation, SimulationError, frontier_on, simulation_error
+from dualmandate.frontier import Frontier, Simulation, SimulationError, frontier_on, joined, simulation_error
 from dualmandate.frontier.simulated import SimulatedCurves
 from dualmandate.mechanism import Answers, DataDependentMechanism, Keys
+from dualmandate.mechanism.data_dependent import never_counted
 from dualmandate.mechanism.mechanism import EVERY_PERSON
 from dualmandate.mechanism.technologies import DATA_DEPENDENT, WHOLE_NUMBERS
 from dualmandate.planning.technology import Technology
@@ -47,6 +49,8 @@ if TYPE_CHECKING:
     from dualmandate.planning.program import Program
 
 MULTIPLES = (0.25, 0.5, 1.0, 2.0, 4.0)  # of the chosen loss, at which releases are simulated
+NEAR_END = 2.0  # A choice within this factor of an end is near it: half and twice of it are asked about, too.
+MOST_WIDENED = 4  # times that further losses are simulated, where a choice lies at the end of what was
 PUBLIC_SEED = 2019
 ALIKE = 0.01  # Populations that differ by less than this share are of one size.
 SLOW = 5.0  # seconds that one release may take, for its simulation to be asked for without naming it
@@ -63,6 +67,7 @@ class SimulatedTechnology:
     gained: SimulationError | None = None  # welfare at that, less the plan's, in money
     bias: float | None = None  # share of the squared error at the choice that is the same in every release
     at_end: bool = False  # whether it would choose more, or less, than was simulated
+    frontier: Frontier | None = field(default=None, repr=False, compare=False)  # what was simulated of it
 
 
 @dataclass(frozen=True)
@@ -76,6 +81,13 @@ class SimulationOutcome:
     losses: tuple[float, ...]  # in the program's currency
     measures: tuple[str, ...]  # by which errors count: no ranking holds without them
     technologies: tuple[SimulatedTechnology, ...]
+    used: str | None = None  # the technology that the program states
+    counts: Counts | None = field(default=None, repr=False, compare=False)  # the public records, as they were simulated
+
+    @property
+    def stated(self) -> SimulatedTechnology | None:
+        """What was simulated of the technology that the program states."""
+        return next((each for each in self.technologies if each.technology == self.used), None)
 
     @property
     def chosen(self) -> int:
@@ -117,7 +129,9 @@ class TechnologySimulation:
         population = _population(program, found)
         counts = as_counts(scaled(found, population))
         losses = tuple(multiple * self.choice.epsilon for multiple in MULTIPLES)
+        stated = program.file.mechanism.technology
         asked = table.technologies or (WHOLE_NUMBERS, *DATA_DEPENDENT)
+        asked = asked if stated is None or stated in asked else (*asked, stated)
         return SimulationOutcome(
             records=found.total,
             population=population,
@@ -126,33 +140,60 @@ class TechnologySimulation:
             losses=losses,
             measures=tuple(sorted({str(value.measure) for value in program.welfare.table_values})),
             technologies=tuple(self._simulated(name, counts, losses, table) for name in asked),
+            used=stated,
+            counts=counts,
         )
 
     def _simulated(
         self, name: str, counts: Counts, losses: tuple[float, ...], table: SimulationTable
     ) -> SimulatedTechnology:
-        simulation = Simulation(losses, table.repetitions, PUBLIC_SEED)
+        is_stated = name == self.program.file.mechanism.technology
         try:
             made = self._made(name, named=name in table.technologies)
-            frontier = frontier_on(
-                _InCurrency(made, self.choice.privacy_measure, self.technology.spent),
-                self.program.workload,
-                counts=counts,
-                simulation=simulation,
-                protection=self.program.protection,
-                progress=self.progress,
-            )
+
+            def simulate(at: tuple[float, ...]) -> Frontier:
+                return frontier_on(
+                    InCurrency(made, self.choice.privacy_measure, self.technology.spent),
+                    self.program.workload,
+                    counts=counts,
+                    simulation=Simulation(at, table.repetitions, PUBLIC_SEED),
+                    protection=self.program.protection,
+                    progress=self.progress,
+                )
+
+            frontier = simulate(losses)
+            frontier = self._widened(frontier, simulate) if is_stated else frontier
             errors = tuple(self._relative(frontier, loss) for loss in losses)
             bias = self._bias(frontier)
         except Refusal as refusal:
+            if is_stated:
+                raise
             return SimulatedTechnology(name, why_not=f"{refusal.what}: {refusal.why}")
         try:
             alone = choose(frontier, self.program.welfare, self.limits)
             epsilon = simulation_error(frontier, lambda each: self._chosen(each).epsilon)
             gained = simulation_error(frontier, lambda each: self._chosen(each).welfare - self.choice.welfare)
         except Refusal:
-            return SimulatedTechnology(name, errors=errors, bias=bias)
-        return SimulatedTechnology(name, None, errors, epsilon, gained, bias, at_end=alone.bound_by == "simulation")
+            return SimulatedTechnology(name, errors=errors, bias=bias, frontier=frontier)
+        at_end = alone.bound_by == "simulation"
+        return SimulatedTechnology(name, None, errors, epsilon, gained, bias, at_end, frontier)
+
+    def _widened(self, frontier: Frontier, simulate: Callable[[tuple[float, ...]], Frontier]) -> Frontier:
+        """The same with further losses, as long as the choice lies near an end of those that were simulated."""
+        for _ in range(MOST_WIDENED):
+            least, most = frontier.known_losses
+            try:
+                at = choose(frontier, self.program.welfare, self.limits).epsilon
+            except Refusal:  # fit for use at none of these losses
+                at = most
+            if at * NEAR_END > most:
+                beyond = 2 * most, 4 * most
+            elif at < least * NEAR_END:
+                beyond = least / 4, least / 2
+            else:
+                break
+            frontier = joined(frontier, simulate(beyond))
+        return frontier
 
     def _chosen(self, frontier: Frontier) -> Choice:
         return choose(frontier, self.program.welfare, self.limits)
@@ -183,7 +224,7 @@ class TechnologySimulation:
 
 
 @dataclass(frozen=True, eq=False)
-class _InCurrency:
+class InCurrency:
     """A technology with its loss told in the program's currency: ρ may be read in ε at a failure probability."""
 
     made: DataDependentMechanism
@@ -205,7 +246,9 @@ class _InCurrency:
         probability: float = 0.9,
     ) -> Answers:
         own = Fraction(self.spent(float(loss)))
-        return self.made.answer(counts, workload, own, keys, protection=protection, probability=probability)
+        found = self.made.answer(counts, workload, own, keys, protection=protection, probability=probability)
+        fixed = never_counted(workload)  # as in a release
+        return found if fixed is None else replace(found, values=np.where(fixed, 0.0, found.values))
 
 
 @dataclass(frozen=True, eq=False)

@@ -32,9 +32,10 @@ from dualmandate.frontier import (
     stated_split,
 )
 from dualmandate.mechanism import GAUSSIAN, MatrixRows, Measurement, NoiseLaw, Rows, Strategy, StrategyRows, TableRows
+from dualmandate.mechanism.data_dependent import PublishedMechanism
 from dualmandate.mechanism.mechanism import loss_power
 from dualmandate.mechanism.strategy.strategy import NoiseName, measures_marginals, optimize_strategy
-from dualmandate.mechanism.technologies import CELLS, NOISE_LAWS, OPTIMIZED, TABLES, noise_of
+from dualmandate.mechanism.technologies import CELLS, NOISE_LAWS, OPTIMIZED, TABLES, TECHNOLOGY_FORMAT, noise_of
 from dualmandate.planning.published_errors import CombinedTables, as_published, combined_tables
 from dualmandate.planning.study import is_study, may_be_used
 from dualmandate.population import Neighbors, PrivacyLoss, PrivacyMeasure, Protection
@@ -46,13 +47,20 @@ from dualmandate.program.program import MOST_MEASURED
 from dualmandate.program.schema import BEST, MechanismTable
 from dualmandate.publication.costs import check_memory, memory_needed
 from dualmandate.publication.nested_tables import LARGEST_FITTED, LARGEST_FITTED_FIRST
-from dualmandate.publication.release_spec import ALL_TABLES, check_size, check_strategy
+from dualmandate.publication.release_spec import ALL_TABLES, OrderedTechnology, check_size, check_strategy
 from dualmandate.workload import Identity, Total, Workload
 
 if TYPE_CHECKING:
     from dualmandate.planning.extensions import Participation
 
-MEASURED = {OPTIMIZED: "an optimized strategy", TABLES: "the tables", CELLS: "every cell"}
+MEASURED = {
+    OPTIMIZED: "an optimized strategy",
+    TABLES: "the tables",
+    CELLS: "every cell",
+    "partition": "a partition of the cells",
+    "multiplicative weights": "what a fitted distribution gets most wrong",
+    "adaptive marginals": "marginals chosen by what a model misses",
+}
 TOGETHER, BY_UNIT, BY_CELLS, APART, STATED = "together", "by unit", "by cells", "apart", "as stated"
 EVENLY, BY_VALUE = "evenly", "by value"  # shares of each table, as they are set by hand
 SHARED = {
@@ -89,6 +97,8 @@ class Technology:
     found: Mapping[str, Strategy] = field(default_factory=dict)  # by group, where strategies were optimized
     stated_shares: Mapping[str, Fraction] = field(default_factory=dict)  # of the loss, by group, where there are any
     errs_less: str | None = None  # in words, where it is not worked out how much less published estimates err
+    drawn: PublishedMechanism | None = None  # whose errors depend on the data; then nothing is measured by group
+    seconds: float = 0.0  # that one release of it took, where it was simulated
 
     __repr__ = one_line
 
@@ -136,6 +146,8 @@ class Technology:
 
         At most all of it together.
         """
+        if self.drawn is not None:
+            return {ALL_TABLES: loss.amount}
         groups = self.measurements
         if len(groups) == 1:
             return dict.fromkeys(groups, loss.amount)
@@ -149,6 +161,14 @@ class Technology:
             largest = max(shares, key=lambda group: shares[group])
             shares[largest] -= -(-excess // step) * step
         return shares
+
+
+def ordered(technology: Technology, workload: Workload, loss: Fraction) -> OrderedTechnology:
+    """What a release of it orders."""
+    assert technology.drawn is not None
+    return OrderedTechnology(
+        technology.strategy, TECHNOLOGY_FORMAT, technology.drawn, workload, loss, technology.seconds
+    )
 
 
 def _decimal_step(loss: float) -> Fraction:

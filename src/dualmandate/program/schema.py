@@ -1341,6 +1341,16 @@ _MEASURED_SCHEMA = WithJsonSchema(
 )
 
 
+def _published_technology(value: object) -> object:
+    if not isinstance(value, str) or value not in DATA_DEPENDENT:
+        raise PydanticCustomError("literal_error", "one of {expected}", {"expected": _listed([*DATA_DEPENDENT])})
+    return value
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(f'"{name}"' for name in names)
+
+
 class MechanismTable(KeyTable):
     """The technology: what noise is added to what."""
 
@@ -1355,6 +1365,15 @@ class MechanismTable(KeyTable):
     """What shares a measurement. With "together" the plan finds the best scales: one measurement for all tables, one
     for counts and one for each amount, one for tables of the same cells, or one for each table, which then split the
     loss by their value. "apart", or groups of tables, state it."""
+    technology: (
+        Annotated[
+            str, BeforeValidator(_published_technology), WithJsonSchema({"enum": [*DATA_DEPENDENT], "type": "string"})
+        ]
+        | None
+    ) = None
+    """A technology whose errors depend on the data, in place of measurements: "partition", "multiplicative weights" or
+    "adaptive marginals". It needs [simulation], because its errors are simulated on public records; "geometric" noise
+    counts its loss in epsilon, "gaussian" noise in rho. Measurements where it is not stated."""
     failure_probability: Probability | None = None
     """The δ at which Gaussian noise is expressed in epsilon."""
 

@@ -24,7 +24,17 @@ from dualmandate.population import Domain, Protection
 from dualmandate.population.machine import machine_memory, size_words
 from dualmandate.population.wording import number
 from dualmandate.publication.nested_tables import LARGEST_FITTED, LARGEST_REST, NestedTables, nest_together
-from dualmandate.publication.release_spec import Group, ReleaseSpec, is_sparse, is_wide, needed_marginals, public_totals
+from dualmandate.publication.release_spec import (
+    LARGEST_TOLD,
+    Group,
+    OrderedTechnology,
+    ReleaseSpec,
+    is_sparse,
+    is_wide,
+    needed_marginals,
+    public_totals,
+    technology_marginals,
+)
 from dualmandate.publication.spreadsheet import MOST_NUMBERS as MOST_IN_WORKBOOK
 from dualmandate.workload import Table
 
@@ -61,6 +71,7 @@ NESTED_CELL = 44.0
 HELD_NUMBER = 80.0  # of a table, as it is written
 HELD_ROW = 12.0
 LABEL = 24.0
+TOLD_CELL, TOLD = 24.0, 3e8  # of what a technology is told of, and what it keeps of it
 ON_DISK = 4e4  # of any release
 TABLE_ON_DISK = 2e4
 TABLES_SHOWN, SHOWN_ON_PAGE, SHOWN_NUMBER = 150, 500, 475.0  # of so many tables, so many numbers at the most
@@ -94,17 +105,17 @@ def publication_cost(order: ReleaseSpec) -> PublicationCost:
 
     Loads of other work on the machine are not looked at: seconds are those of a processor that has nothing else to do.
     """
-    nest = _nest(order)
-    seconds = SMALL_RELEASE + _reading(order) + _measuring(order) + _made_whole(order, nest) + _writing(order)
-    memory = memory_needed(order.domain, [group.measurement for group in order.groups], order.protection, order.records)
-    return PublicationCost(seconds * machine_pace(), memory, _on_disk(order))
+    seconds = SMALL_RELEASE + _reading(order) + _measuring(order) + _writing(order)
+    # A technology is told twice: from the records, and from its transcript. Its own seconds are those of this machine.
+    told = 0.0 if order.technology is None else 2 * order.technology.seconds
+    seconds += _fitted(order) if order.technology is not None else _made_whole(order, _nest(order))
+    return PublicationCost(seconds * machine_pace() + told, _memory(order), _on_disk(order))
 
 
 def check_affordable(order: ReleaseSpec, out: Path) -> None:
     """Refuse, before anything is spent, what this machine has no memory or the folder no room for."""
     if order.engine == "local":
-        measured = [group.measurement for group in order.groups]
-        check_memory(memory_needed(order.domain, measured, order.protection, order.records))
+        check_memory(_memory(order))
     check_disk(_on_disk(order), out)
 
 
@@ -130,6 +141,24 @@ def check_disk(needed: float, out: Path) -> None:
             why=f"'{folder}' has room for {size_words(most)}",
             instead="name a folder on a larger disk (--out), make room, or ask for fewer or smaller tables",
         )
+
+
+def _memory(order: ReleaseSpec) -> float:
+    if order.technology is not None:
+        return memory_told(order.technology, order.protection, order.records)
+    return memory_needed(order.domain, [group.measurement for group in order.groups], order.protection, order.records)
+
+
+def memory_told(technology: OrderedTechnology, protection: Protection, records: float) -> float:
+    """The same where a technology is told of all cells, or of marginals, and keeps what it asked about."""
+    domain, tables = technology.workload.domain, technology.workload.tables
+    public = public_totals(domain, protection)
+    sets = technology_marginals(domain, [*tables, *(() if public is None else public.tables)])
+    cells = domain.size if sets is None else sum(math.prod(domain.shape[axis] for axis in axes) for axes in sets)
+    reading = min(MOST_READ, READ_VALUE * records * len(domain.shape))
+    fitting = FITTED_CELL * domain.size if sets is None else 0.0
+    numbers = sum(table.query_count for table in tables)
+    return PROGRAM_MEMORY + max(reading, TOLD_CELL * cells + TOLD + 40.0 * numbers + fitting)
 
 
 def memory_needed(
@@ -240,6 +269,12 @@ def _made_whole(order: ReleaseSpec, nest: NestedTables | None) -> float:
     return (estimating + once) * (1 + DRAWS if soon or not too_long(order) else 1)
 
 
+def _fitted(order: ReleaseSpec) -> float:
+    """Whole numbers of a technology: a histogram fitted to its estimates, or records dealt from its model."""
+    cells, count = float(min(order.domain.size, LARGEST_TOLD)), len(order.tables)
+    return USUAL_STEPS * (A_STEP * count + cells * (A_FITTED_CELL + A_FITTED_SUM * count))
+
+
 def _writing(order: ReleaseSpec) -> float:
     return sum(
         EACH_TABLE + table.query_count * _class_of(table).seconds for table in (*order.tables, *order.public_tables)
@@ -250,6 +285,9 @@ def _on_disk(order: ReleaseSpec) -> float:
     """Bytes of a release in all its forms: tables, what was measured, its page."""
     found = ON_DISK + sum(group.rows.size * _row_on_disk(group, order.records) for group in order.groups)
     by_strategy = [not group.rows.direct for group in order.groups for _ in group.tables]
+    if order.technology is not None:  # as many numbers as its tables have are in its transcript, about
+        by_strategy = [True] * len(order.tables)
+        found += ROW_ON_DISK * sum(table.query_count for table in order.tables)
     by_strategy += [False] * len(order.public_tables)
     for place, table in enumerate((*order.tables, *order.public_tables)):
         each = _class_of(table)

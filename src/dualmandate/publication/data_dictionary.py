@@ -30,11 +30,17 @@ from dualmandate.publication.writing import (
 )
 
 DICTIONARY, README = "data_dictionary", "README.md"
+MOST_NAMED = 12  # of what a technology measured
 MOST_LEVELS = 1_000  # of one column in the dictionary; all of them are in the files
 WHICH = (
     "For print, use `value`: whole numbers that add up, within a table and from one table to another. For analysis, "
     "use `estimate` with its `standard_error`: it is right on average, and sums of estimates are, too; a single one "
     "may be below 0 or no whole number."
+)
+WHICH_TOLD = (
+    "For print, use `value`: whole numbers that add up, within a table and from one table to another. For analysis, "
+    "use `estimate` with its interval. Errors here depend on the data: an estimate is not right on average, it has no "
+    "standard error, and what is known of a sum of estimates is known only where a table holds that sum."
 )
 MEANINGS = {
     "value": "whole number that adds up with all others of the release; for print",
@@ -48,8 +54,11 @@ OF_RATIOS = {
     "estimate": "ratio of two unbiased estimates, a little biased where the denominator is noisy; for analysis",
     "standard_error": "standard error of the ratio, linearized, of the noise alone",
 }
+OF_TECHNOLOGY = {"estimate": "estimate by a technology whose errors depend on the data; for analysis"}
 for _end in ENDS:
     for _percent in PERCENTS:
+        OF_TECHNOLOGY[f"value_{_end}_{_percent}"] = f"{_end} end of the {_percent} % interval of `value`"
+        OF_TECHNOLOGY[f"{_end}_{_percent}"] = f"{_end} end of the {_percent} % interval of `estimate`"
         MEANINGS[f"value_{_end}_{_percent}"] = f"{_end} end of the {_percent} % interval of `value`, simulated"
         MEANINGS[f"{_end}_{_percent}"] = f"{_end} end of the {_percent} % interval of `estimate`, by the exact noise"
         OF_RATIOS[f"{_end}_{_percent}"] = (
@@ -102,7 +111,8 @@ def described(sheet: ReleaseSheet, file: str, *, language: object = ENGLISH, is_
                 for level in text.words
             ]
         columns.append(entry)
-    meanings = MEANINGS | OF_RATIOS if is_ratio else MEANINGS
+    is_told = not is_ratio and "estimate" in sheet.numbers and "standard_error" not in sheet.numbers
+    meanings = MEANINGS | (OF_RATIOS if is_ratio else OF_TECHNOLOGY if is_told else {})
     for name, values in sheet.numbers.items():
         kind = "whole number" if values.dtype.kind == "i" else "number"
         columns.append({"name": name, "type": kind, "unit": sheet.unit, "meaning": meanings[name]})
@@ -134,7 +144,8 @@ def reading_of(facts: Mapping[str, Any]) -> tuple[str, ...]:
 
 def notes(table: PublishedTable, words: IntervalWords | None, clipped: str | None) -> tuple[str, ...]:
     """What a workbook says of its table; `words` are None for a ratio."""
-    found = [f"In {plural(table.unit)}.", (DIVIDING if words is None else WHICH).replace("`", "")]
+    which = WHICH_TOLD if table.has_unknown_errors else WHICH
+    found = [f"In {plural(table.unit)}.", (DIVIDING if words is None else which).replace("`", "")]
     if clipped is not None:
         found.append(f"What is counted: {clipped}. Numbers and intervals are about that.")
     if words is None:
@@ -163,7 +174,7 @@ def _lines(facts: Mapping[str, Any], words: Mapping[str, IntervalWords], loss: s
         "`release.json` says the same to machines, `data_dictionary.csv` explains every column. Everything here is "
         "public."
     )
-    yield from ("", "## Which number to use", "", WHICH, "", "## Files", "")
+    yield from ("", "## Which number to use", "", which_of(facts), "", "## Files", "")
     yield "| table | numbers | in | files |"
     yield "| --- | --- | --- | --- |"
     for table in (*facts["tables"], *facts.get("ratios", ())):
@@ -176,9 +187,10 @@ def _lines(facts: Mapping[str, Any], words: Mapping[str, IntervalWords], loss: s
         f"than {MOST_NUMBERS:,} numbers has none (a sheet of Excel ends after 1,048,576 rows). The CSV file of a table "
         f"of more than {MOST_WITH_INTERVALS:,} numbers has its whole numbers alone, and so has its Parquet file where "
         "tables are estimated together: `load_release` makes its estimates again from the measurements. "
-        "`measurements/` holds what was measured, row by row in the order of the tables, with the exact noise of each; "
-        "`program/` what was asked."
+        f"`measurements/` holds {_held(facts)}; `program/` what was asked."
     )
+    if "technology" in facts:
+        yield from ("", "## How it was made", "", technology_words(facts))
     yield from ("", "## Intervals", "", " ".join(reading_of(facts)), "")
     for which in ("estimates", "values"):
         ways: dict[str, list[str]] = {}
@@ -202,6 +214,30 @@ def _lines(facts: Mapping[str, Any], words: Mapping[str, IntervalWords], loss: s
     yield from ("", "## Reading it", "", "```r", _in_r(facts), "```", "")
     yield from ("```text", 'dualmandate.load_release("FOLDER")', "```", "")
     yield "Every file is listed with its SHA-256 in `release.json`; `sha256sum` gives the same."
+
+
+def which_of(facts: Mapping[str, Any]) -> str:
+    """Which of its numbers a reader should use."""
+    return WHICH_TOLD if "technology" in facts else WHICH
+
+
+def _held(facts: Mapping[str, Any]) -> str:
+    if "technology" in facts:
+        return "the transcript: every draw of the technology, in its order, with its noise"
+    return "what was measured, row by row in the order of the tables, with the exact noise of each"
+
+
+def technology_words(facts: Mapping[str, Any]) -> str:
+    """What a technology drew, and that all else follows from it."""
+    own = facts["technology"]
+    rests, more = own["measured"][:MOST_NAMED], len(own["measured"]) - MOST_NAMED
+    on = ", ".join(rests) + (f" and {more:,} more" if more > 0 else "")
+    return (
+        f"By '{own['name']}' ({own['words']}): {len(own['draws']):,} private draws, each by exact probabilities, lose "
+        f"{facts['loss']['currency']} = {own['loss']} together, whatever the data are. What it rests on: {on}. "
+        "Everything else follows from these draws, without the records. How far off its numbers are depends on the "
+        "data; the plan was made by public or synthetic records."
+    )
 
 
 def synthetic_words(facts: Mapping[str, Any]) -> Iterator[str]:

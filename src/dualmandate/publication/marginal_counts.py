@@ -16,7 +16,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.population import Domain
+from dualmandate.population import Domain, Histogram
 from dualmandate.population.arrays import Integers
 from dualmandate.workload import Table, Total
 
@@ -100,6 +100,13 @@ class MarginalCounts:
         shape = tuple(self.domain.shape[axis] for axis in whole)
         values = self.counts[start : start + math.prod(shape)].reshape(shape)
         return np.asarray(values.sum(axis=tuple(n for n, axis in enumerate(whole) if axis not in axes), dtype=np.int64))
+
+    def project(self, names: Iterable[str], /) -> Histogram:
+        """The histogram of some attributes, in the order of their names, that one of the sets holds."""
+        kept = tuple(names)
+        places = self.domain.axes(kept)
+        found = self.marginal(tuple(sorted(places)))
+        return Histogram(self.domain.project(kept), found.transpose([sorted(places).index(place) for place in places]))
 
     def table(self, table: Table) -> Integers:
         """What a table counts, before its weight, modulo 2⁶⁴; flat."""

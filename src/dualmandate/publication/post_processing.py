@@ -124,6 +124,7 @@ class PostProcessed:
     effects: tuple[ConsistencyEffect, ...] = ()
     reaches: Mapping[str, Reaches] = field(default_factory=dict, repr=False)
     records: Callable[[], SyntheticRecords | None] = field(default=lambda: None, repr=False)  # if tables count such
+    told: tuple[str, str] | None = None  # how intervals of estimates and values were made, where tables have them
 
 
 def post_process(
@@ -175,8 +176,8 @@ def _of_records(order: ReleaseSpec, tables: list[PublishedTable], measured: Sequ
     made = []
     for table, asked, places in zip(tables, order.tables, fit.places, strict=True):
         answers = fit.strategy.asked(asked, fit.strategy.queries(asked).axes, _within(fit, asked, found, places))
-        made.append(replace(table, values=_whole(float(asked.weight) * answers.reshape(-1), asked)))
-    return PostProcessed(made, words, records=partial(records_of_levels, order.domain, order.tables, found))
+        made.append(replace(table, values=whole(float(asked.weight) * answers.reshape(-1), asked)))
+    return PostProcessed(made, words, records=partial(records_of_levels, order.domain, order.tables, found.levels))
 
 
 def _within(fit: MarginalFit, asked: Table, found: FittedRecords, places: Places) -> Floats:
@@ -419,12 +420,12 @@ def _running_axis(order: ReleaseSpec) -> int | None:
 def _tables_of(order: ReleaseSpec, tables: Sequence[PublishedTable], histogram: Integers) -> list[PublishedTable]:
     workload = Workload(order.domain, order.tables)
     return [
-        replace(table, values=_whole(workload.table_answers(table.name, histogram), each))
+        replace(table, values=whole(workload.table_answers(table.name, histogram), each))
         for table, each in zip(tables, order.tables, strict=True)
     ]
 
 
-def _whole(answers: NDArray[np.generic], table: Table) -> Integers | None:
+def whole(answers: NDArray[np.generic], table: Table) -> Integers | None:
     """Answers of a histogram as whole numbers of the table's unit; None where they are fractions of it."""
     if table.weight.denominator != 1 or table.grid.denominator != 1:
         return None

@@ -39,6 +39,7 @@ from dualmandate.publication.reserving import heed_all, open_records, reserve
 from dualmandate.publication.sources import Source, check_source, has_pages
 from dualmandate.publication.states import state_of
 from dualmandate.publication.tabulating import Tabulated, TabulationSpec, check_readable, tabulate
+from dualmandate.publication.transcripts import transcribed
 
 if TYPE_CHECKING:
     from dualmandate.publication.post_processing import PostProcessed
@@ -295,7 +296,11 @@ def _measure_and_write(
     mac = fingerprint(order, tabulated, secret)
     ledger.bind(entry.name, mac, by=work.by)
     work.tell("measuring")
-    found = Measured(tuple(measure(order, tabulated, secret, mac=mac)), exact_totals(order, tabulated), words)
+    totals = exact_totals(order, tabulated)
+    if order.technology is None:
+        found = Measured(tuple(measure(order, tabulated, secret, mac=mac)), totals, words)
+    else:
+        found = Measured((), totals, words, transcribed(order, tabulated, secret, mac=mac))
     del tabulated, secret  # nothing below may look at what is confidential, and memory holds it no longer
     _keep_measured(work, entry, draft, found)
     return _finished(work, entry, draft, found)
@@ -303,7 +308,7 @@ def _measure_and_write(
 
 def _keep_measured(work: _Work, entry: ReleaseEntry, draft: Path, found: Measured) -> None:
     """Bring what was measured to the disk, sealed under the secret of the release, and say so in the ledger."""
-    write_measurements(draft, work.order, found.rows)
+    write_measurements(draft, work.order, found.rows, found.transcript)
     seal_measurements(draft, found, key=_seal_key(work, entry))
     _reach(work, entry.name, ReleaseState.MEASURED)
 
@@ -333,7 +338,8 @@ def _finished(work: _Work, entry: ReleaseEntry, draft: Path, found: Measured) ->
     """Estimates and tables of what was measured, all of it public, and everything written."""
     order, standing = _told(work.order, found.words), _standing(work.ledger, entry)
     work.tell("estimating, making the tables consistent, writing them")
-    return write_release(draft, order, found.rows, totals=found.totals, entry=entry, standing=standing)
+    rows, transcript = found.rows, found.transcript
+    return write_release(draft, order, rows, totals=found.totals, entry=entry, standing=standing, transcript=transcript)
 
 
 def _resumed_on_cluster(work: _Work, entry: ReleaseEntry, draft: Path, found: Measured) -> str | None:

@@ -30,6 +30,7 @@ from dualmandate.errors import InvalidRelease, InvalidRequest, Place, UnknownNam
 from dualmandate.ledger.chain import RELEASE_FILE
 from dualmandate.mechanism import Measurement, Noise, Rows, StrategyRows
 from dualmandate.mechanism.changes import Change, Measured, largest_changes
+from dualmandate.mechanism.data_dependent import Draw
 from dualmandate.mechanism.technologies import noise_named
 from dualmandate.population import PrivacyLoss, PrivacyMeasure, Protection, plural
 from dualmandate.population.arguments import checked_class, unexpected
@@ -56,9 +57,11 @@ from dualmandate.publication.nested_tables import NestWeights
 from dualmandate.publication.number_errors import NumberErrors
 from dualmandate.publication.ratios import JointError, interval_of_ratio, joint_error
 from dualmandate.publication.superpopulation import COUNTED, COVERED, expected_number_interval
+from dualmandate.publication.transcripts import read_transcript
 from dualmandate.publication.writing import (
     COUNTED_COLUMN,
     EARLIER,
+    ENDS,
     NUMBERS,
     OF_ESTIMATES,
     PERCENTS,
@@ -98,6 +101,7 @@ class Release:
     ratio: Callable[[str], Ratio] | None = field(default=None, repr=False)  # by its name: which numbers it divides
     superpopulation: Callable[[], frozenset[str]] = field(default=frozenset, repr=False)  # tables that estimate one
     estimated: Callable[[str], PublishedTable] | None = field(default=None, repr=False)  # of large tables, made again
+    again: Callable[[tuple[Draw, ...]], Floats] | None = field(default=None, repr=False)  # estimates by a transcript
 
     def __repr__(self) -> str:
         loss = f"{self.facts['loss']['currency']} = {chosen_loss(float(Fraction(self.facts['loss']['exact'])))}"
@@ -176,7 +180,8 @@ class Release:
         if name in self.ratios:
             return pa.table({**columns, **ratio_numbers(found)})
         values = {} if found.values is None else {"value": found.values}
-        return pa.table({**columns, **values, "estimate": found.estimates, "standard_error": found.standard_errors})
+        errors = {} if found.has_unknown_errors else {"standard_error": found.standard_errors}
+        return pa.table({**columns, **values, "estimate": found.estimates, **errors})
 
     def published(self, name: str) -> PublishedTable:
         """The same with its labels apart from its numbers."""
@@ -227,6 +232,30 @@ class Release:
     def _compared(self) -> set[str]:
         return set()
 
+    @property
+    def technology(self) -> str | None:
+        """The technology whose errors depend on the data, by its word in a program file; None of measurements."""
+        return self.facts["technology"]["name"] if "technology" in self.facts else None
+
+    def transcript(self) -> tuple[Draw, ...]:
+        """Every draw of the technology, in order: what it was of, with which noise, and what came out.
+
+        All else in the release follows from it. Refused where numbers were measured by groups of tables.
+        """
+        if self.technology is None:
+            raise InvalidRequest(
+                "no transcript",
+                why="its tables were measured in groups that the plan had fixed",
+                instead="read release.measurements(group)",
+            )
+        return read_transcript(self._checked(self.facts["technology"]["measurements"]))
+
+    def told(self) -> Floats:
+        """The estimates of all tables that have noise, one after the other, made again from the transcript alone."""
+        transcript = self.transcript()
+        assert self.again is not None
+        return self.again(transcript)
+
     def measurements(self, group: str) -> NoisyRows:
         """The measured numbers of a group, with the exact noise of each."""
         return read_measurements(self._checked(self._entry("groups", group)["measurements"]))
@@ -265,6 +294,8 @@ class Release:
         return unit if isinstance(unit, str) and unit != "share" else None
 
     def _interval(self, table: str, cells: NDArray[np.intp], probability: Probability) -> Interval:
+        if self._is_told(table):
+            return self._told_interval(table, cells, probability)
         if table in self.ratios:
             numerator, denominator, error = self.joint(table)(cells)
             found = interval_of_ratio(numerator, denominator, error, probability=probability)
@@ -285,6 +316,40 @@ class Release:
         simulated = interval_of(estimate, weights, _kinds(errors.rows), errors.noises, probability=probability)
         return replace(simulated, standard_error=spread_of(draws))
 
+    def _is_told(self, table: str) -> bool:
+        """Whether a table was told by a technology: its intervals are those of its files, and no more is known."""
+        return self.technology is not None and not self._entry("tables", table)["exact"]
+
+    def _told_interval(self, table: str, cells: NDArray[np.intp], probability: Probability) -> Interval:
+        """The interval of one number, as it was published, at the asked probability or the next above."""
+        if len(cells) != 1:
+            raise self._not_told(f"the error of a sum of {len(cells):,} numbers of '{table}'")
+        published, percent = self.published(table), self._told_percent(table, probability)
+        [at] = cells.tolist()
+        estimate = float(published.estimates[at])
+        lower, upper = (float(published.intervals[f"{end}_{percent}"][at]) for end in ENDS)
+        nominal, words = float(asked_for(probability)), str(self.facts["technology"]["covers"])
+        return Interval(estimate, lower, upper, nominal, percent / 100, False, words)
+
+    def _told_percent(self, table: str, probability: Probability) -> int:
+        nominal = asked_for(probability)
+        percent = next((each for each in PERCENTS if Fraction(each, 100) >= nominal), None)
+        if percent is None or f"lower_{percent}" not in self.published(table).intervals:
+            most = f"intervals of {PERCENTS[-1]} % are the widest that its files hold"
+            raise InvalidRequest(
+                f"an interval of '{table}' that holds with a probability of {float(nominal):g}",
+                why=most if percent is None else "none is known of these numbers",
+                instead=f"ask for at most {PERCENTS[-1] / 100:g}",
+            )
+        return percent
+
+    def _not_told(self, what: str) -> InvalidRequest:
+        return InvalidRequest(
+            f"{what} is not known",
+            why=f"'{self.technology}' states how far off each number is, and not how the errors of several go together",
+            instead="ask the next program for a table of these sums; or add up whole numbers, without an interval",
+        )
+
     def difference(
         self, table: str, more: Mapping[str, Levels], less: Mapping[str, Levels], *, probability: Probability = 0.95
     ) -> Interval:
@@ -299,6 +364,8 @@ class Release:
                 why="it is a ratio, or estimates a superpopulation, and these have no noise alone as their error",
                 instead="ask for the intervals of the two numbers, or for a table of counts",
             )
+        if self._is_told(table):
+            raise self._not_told(f"the error of the difference of two numbers of '{table}'")
         estimates = self.published(table).estimates
         above, below = self._cells(table, more), self._cells(table, less)
         estimate = float(estimates[above].sum() - estimates[below].sum())
@@ -338,7 +405,8 @@ class Release:
         numbers = np.arange(math.prod(own)).reshape([1 if i in summed else size for i, size in enumerate(shape)])
         sums = np.broadcast_to(numbers, shape).reshape(-1)
         estimates, spreads, ends, words = self._ends(table, sums, asked_for(probability))
-        columns |= {"estimate": estimates, "standard_error": spreads, "lower": ends[0], "upper": ends[1]}
+        errors = {} if self._is_told(table) else {"standard_error": spreads}
+        columns |= {"estimate": estimates, **errors, "lower": ends[0], "upper": ends[1]}
         covers = self._covers(table)
         told = {"probability": str(probability), "method": words, **({} if covers is None else {"covers": covers})}
         return pa.table(columns).replace_schema_metadata(told)
@@ -362,6 +430,13 @@ class Release:
         """
         published = self.published(table)
         count = int(sums.max()) + 1
+        if self._is_told(table):
+            if count != len(published.estimates):
+                raise self._not_told(f"the error of sums of numbers of '{table}'")
+            percent = self._told_percent(table, nominal)
+            ends = tuple(published.intervals[f"{end}_{percent}"][np.argsort(sums)] for end in ENDS)
+            words = str(self.facts["technology"]["covers"])
+            return published.estimates, np.full(count, np.nan), (ends[0], ends[1]), words
         if table in self.ratios or table in self.superpopulation():
             each = [self._interval(table, np.flatnonzero(sums == number), nominal) for number in range(count)]
             known = np.array([[one.estimate, one.standard_error or np.nan, one.lower, one.upper] for one in each]).T
@@ -379,6 +454,8 @@ class Release:
         return replace(self._simultaneous(table, probability), covers=self._covers(table))
 
     def _simultaneous(self, table: str, probability: Probability) -> SimultaneousIntervals:
+        if self._is_told(table):
+            raise self._not_told(f"how often the intervals of all numbers of '{table}' hold together")
         estimates = self.published(table).estimates
         if table in self.ratios:
             each = 1 - (1 - asked_for(probability)) / len(estimates)
@@ -489,6 +566,10 @@ class Release:
 
         Not a balance: such numbers of several releases do not add up. The account's report is `ledger report`.
         """
+        if self.technology is not None:
+            loss = PrivacyLoss(Fraction(self.facts["loss"]["exact"]), PrivacyMeasure(self.facts["loss"]["currency"]))
+            words = "what it draws next depends on what it drew before, so that no one distribution is composed"
+            return ReleasePrivacy(_converted(loss, _checked(failure_probability)), None, words)
         groups = [(self.measurement(group["name"]).rows, _noises(group)) for group in self.facts["groups"]]
         protection = self.measurement(self.groups[0]).protection
         loss = PrivacyLoss(Fraction(self.facts["loss"]["exact"]), PrivacyMeasure(self.facts["loss"]["currency"]))
@@ -565,6 +646,8 @@ class Release:
         """Refuse to add up numbers along a column that are sums along it already, and so count records twice."""
         if table in self.ratios or self._entry("tables", table)["exact"]:
             return
+        if self._is_told(table):
+            return  # sums have no interval, and estimates of them are refused nowhere else
         asked = self._table(table).tabulation
         if asked is not None and column in dict(asked.sums):
             raise InvalidRequest(
@@ -709,6 +792,7 @@ def _used(facts: Mapping[str, Any]) -> Iterator[str]:
     yield from ([facts["program_file"]] if "program_file" in facts else [])
     records = facts.get("synthetic_records", {})
     yield from (records[form] for form in ("parquet", "csv") if form in records)
+    yield from ([facts["technology"]["measurements"]] if "technology" in facts else [])
     for group in facts["groups"]:
         yield from (group[key] for key in ("measurements", "strategy") if group.get(key) is not None)
     for table in (*facts["tables"], *facts.get("ratios", ())):
@@ -785,6 +869,7 @@ IF_ANY = {  # what releases of some versions or programs say
     "program_file": str,
     "synthetic_records": dict,
     "estimated_together": bool,
+    "technology": {"name": str, "format": str, "loss": RATIONAL, "covers": str, "measurements": str},
 }
 
 

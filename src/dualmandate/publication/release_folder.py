@@ -25,6 +25,7 @@ from dualmandate.errors import CannotWrite, InvalidRelease
 from dualmandate.ledger import Approval, Head, ReleaseEntry, Signature, account_identifier
 from dualmandate.ledger.chain import RELEASE_FILE
 from dualmandate.ledger.durable import durably, sync_folder
+from dualmandate.mechanism.data_dependent import Draw
 from dualmandate.mechanism.noise import SAMPLER_VERSION
 from dualmandate.population.arrays import Integers
 from dualmandate.population.labels import ENGLISH
@@ -39,6 +40,13 @@ from dualmandate.publication.spreadsheet import MOST_NUMBERS, Xlsx
 from dualmandate.publication.synthetic_records import FOLDER, NONE_FITTED, SyntheticRecords
 from dualmandate.publication.table_intervals import MOST_NUMBERS as MOST_WITH_INTERVALS
 from dualmandate.publication.table_intervals import IntervalWords, TableIntervals
+from dualmandate.publication.transcripts import (
+    TRANSCRIPT,
+    read_transcript,
+    technology_facts,
+    told_of,
+    write_transcript,
+)
 from dualmandate.publication.writing import (
     AGENCY,
     PUBLIC_MODE,
@@ -89,8 +97,12 @@ def _person(by: str, signature: Signature | None) -> dict[str, object]:
     return {"by": None, "key": None} if signature is None else {"by": by, "key": signature.key}
 
 
-def write_measurements(draft: Path, order: ReleaseSpec, measured: Iterable[NoisyRows]) -> None:
-    """Bring every measurement to the disk."""
+def write_measurements(
+    draft: Path, order: ReleaseSpec, measured: Iterable[NoisyRows], transcript: Sequence[Draw] = ()
+) -> None:
+    """Bring every measurement to the disk, or every draw of a technology."""
+    if transcript:
+        write_transcript(transcript, _folder(draft, MEASUREMENTS) / TRANSCRIPT, _named(order))
     names = file_names([group.name for group in order.groups])
     folder = _folder(draft, MEASUREMENTS)
     for each in measured:
@@ -104,6 +116,7 @@ class Measured:
     rows: tuple[NoisyRows, ...] = field(repr=False)
     totals: Integers | None = field(repr=False)
     words: str
+    transcript: tuple[Draw, ...] = field(default=(), repr=False)  # of a technology, in place of groups
 
 
 MEASUREMENTS, SEAL, TOTALS = "measurements", ".seal.json", ".totals"
@@ -135,7 +148,9 @@ def sealed_measurements(draft: Path, order: ReleaseSpec, *, key: bytes) -> Measu
         kinds = [group.rows.kinds().astype(np.int64, copy=False) for group in order.groups]  # one number, mostly
         rows = [replace(each, kinds=own) for each, own in zip(read, kinds, strict=True)]
         totals = np.frombuffer((draft / TOTALS).read_bytes(), dtype="<i8").astype(np.int64)
-        return Measured(tuple(rows), totals if content["totals"] else None, content["words"])
+        drawn = draft / MEASUREMENTS / f"{TRANSCRIPT}.parquet"
+        transcript = () if order.technology is None else read_transcript(drawn)
+        return Measured(tuple(rows), totals if content["totals"] else None, content["words"], transcript)
     except (OSError, ValueError, KeyError, AttributeError, InvalidRelease):
         return None
 
@@ -149,6 +164,7 @@ def write_release(
     entry: ReleaseEntry,
     standing: Standing,
     made: PostProcessed | None = None,
+    transcript: Sequence[Draw] = (),
 ) -> str:
     """Write everything else, `release.json` last; its SHA-256. Nothing confidential comes this far.
 
@@ -156,7 +172,10 @@ def write_release(
     """
     # Here, because its kernels cost more to import than the rest.
     from dualmandate.publication.post_processing import post_process
+    from dualmandate.publication.told_tables import told_tables
 
+    told = told_of(order, transcript) if transcript else None
+    made = told_tables(order, told, totals) if told is not None else made
     made = post_process(order, measured=measured, totals=totals) if made is None else made
     tables, intervals = chain(made.tables, _exact_tables(order, totals)), TableIntervals(order, made)
     files = TableFiles(draft, order, writers_of(order, entry.reserved_at), {}, [], _glanced(order))
@@ -164,6 +183,8 @@ def write_release(
     for name, content in order.files.items():
         _write(draft, name, content)
     facts = _facts(order, written, entry=entry)
+    if told is not None:
+        facts["technology"] = technology_facts(order, transcript, told)
     for table in facts["tables"]:
         table["intervals"] = asdict(files.words[table["name"]])
     facts |= {"estimated_together": made.together, "consistency": made.words}

@@ -13,12 +13,14 @@ import numpy as np
 
 from dualmandate.errors import InvalidMechanism, InvalidWorkload, TooLarge
 from dualmandate.mechanism import Measurement, Noise, Rows
+from dualmandate.mechanism.data_dependent import Curator, PublishedMechanism, Told, without_impossible
 from dualmandate.mechanism.strategy.exact import affordable_estimate
 from dualmandate.mechanism.strategy.strategy import measures_marginals
 from dualmandate.population import Domain, Neighbors, PrivacyLoss, Protection
 from dualmandate.population.arguments import named_twice
 from dualmandate.population.arrays import Floats, Integers
 from dualmandate.population.domain import LARGEST_DENSE_HISTOGRAM
+from dualmandate.population.machine import one_thread
 from dualmandate.publication.marginal_counts import Axes, asked_axes, largest_sets
 from dualmandate.publication.rules import Rules
 from dualmandate.publication.tabulating import NUMBERED, check_numbered, countable
@@ -28,6 +30,7 @@ from dualmandate.workload import Ratio, Table, Tabulation, Workload
 Page = Callable[[Mapping[str, Any], Sequence[Glance]], str]
 ALL_TABLES = "all"  # the name of a group of all tables
 NUMBER_OF_RECORDS = "number of records"  # the total that replacing a record leaves as it is
+LARGEST_TOLD = 2**22  # cells of a domain of which a technology is told every one; of more, marginals
 SPARSE_FROM = 2**24  # cells, from which on only those with records are held, where tables can be counted so
 
 
@@ -60,6 +63,28 @@ class Group:
         return [self.noises[int(kinds[start])] for start in starts]
 
 
+@dataclass(frozen=True, eq=False)
+class OrderedTechnology:
+    """In place of groups of measurements: one technology whose errors depend on the data, and all of the loss."""
+
+    name: str  # as in a program file
+    format: int  # of what it draws
+    mechanism: PublishedMechanism
+    workload: Workload
+    loss: Fraction
+    seconds: float = 0.0  # that one release of it took, where it was simulated
+
+    def tell(self, curator: Curator, protection: Protection) -> Told:
+        """What a release says, from the draws of a curator: one who holds the records, or their transcript."""
+        with one_thread():
+            told = self.mechanism.tell(curator, self.workload, self.loss, protection=protection)
+        return without_impossible(self.workload, told)
+
+    def document(self) -> dict[str, str]:
+        """What decides its draws beside the tables and the loss: the digest covers it."""
+        return {"name": self.name, "format": str(self.format), **self.mechanism.parameters}
+
+
 Labels = tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]  # the columns of a table, and the levels of each
 
 
@@ -88,6 +113,7 @@ class ReleaseSpec:
     superpopulation: frozenset[str] = frozenset()  # tables that estimate one
     account_identifier: str | None = None  # of the account that the plan was made for, where it says
     records: float = 0.0  # that the program expects; what publishing takes is estimated by it
+    technology: OrderedTechnology | None = None  # whose errors depend on the data; then there are no groups
 
     @property
     def charge(self) -> PrivacyLoss:
@@ -97,6 +123,8 @@ class ReleaseSpec:
     @property
     def tables(self) -> tuple[Table, ...]:
         """Every table, in the order of the groups."""
+        if self.technology is not None:
+            return self.technology.workload.tables
         return tuple(table for group in self.groups for table in group.tables)
 
     @cached_property
@@ -116,11 +144,15 @@ class ReleaseSpec:
     @property
     def sparse(self) -> bool:
         """Whether tables are counted from cells with records alone: decided by the plan, never by the records."""
+        if self.technology is not None:
+            return False
         return is_sparse(self.domain, [group.rows for group in self.groups], [*self.tables, *self.public_tables])
 
     @cached_property
     def marginals(self) -> tuple[Axes, ...] | None:
         """The marginals that are counted in place of a histogram; None where there is one: decided by the plan."""
+        if self.technology is not None:
+            return technology_marginals(self.domain, [*self.technology.workload.tables, *self.public_tables])
         if not is_wide(self.domain, [group.rows for group in self.groups]):
             return None
         return needed_marginals(self.domain, [group.measurement for group in self.groups], self.public_tables)
@@ -128,8 +160,12 @@ class ReleaseSpec:
     def check(self) -> None:
         """Refuse what could not be carried out, before anything is spent: every sampler is made, every size known."""
         self._check_names()
-        check_size(self.domain, [group.measurement for group in self.groups], self.protection)
+        if self.technology is not None:
+            check_technology(self.technology, self.protection)
+        else:
+            check_size(self.domain, [group.measurement for group in self.groups], self.protection)
         spent = sum((group.loss for group in self.groups), Fraction(0))
+        spent += Fraction(0) if self.technology is None else self.technology.loss
         if spent > self.loss.amount:
             raise InvalidMechanism(
                 f"groups of tables that lose {spent} in all, of a loss of {self.loss.exact()}",
@@ -207,9 +243,28 @@ def needed_marginals(
     return largest_sets(domain, needed)
 
 
+def technology_marginals(domain: Domain, tables: Sequence[Table]) -> tuple[Axes, ...] | None:
+    """The marginals that a technology is told of; None where it is told of every cell, as a small domain allows."""
+    if domain.size <= LARGEST_TOLD:
+        return None
+    return largest_sets(domain, [asked_axes(table) or (0,) for table in tables])
+
+
+def check_technology(technology: OrderedTechnology, protection: Protection) -> None:
+    """Refuse what a technology cannot serve, or what it would have to count more cells for than are held."""
+    domain = technology.workload.domain
+    technology.mechanism.check(technology.workload, protection)
+    sets = technology_marginals(domain, technology.workload.tables)
+    if sets is not None:
+        _check_cells(domain, sets)
+
+
 def _check_wide(domain: Domain, measurements: Collection[Measurement], public: Workload | None) -> None:
     """Refuse marginals of more cells than are held at once."""
-    sets = needed_marginals(domain, measurements, () if public is None else public.tables)
+    _check_cells(domain, needed_marginals(domain, measurements, () if public is None else public.tables))
+
+
+def _check_cells(domain: Domain, sets: Sequence[Axes]) -> None:
     cells = sum(math.prod(domain.shape[axis] for axis in axes) for axes in sets)
     if cells > LARGEST_DENSE_HISTOGRAM:
         raise TooLarge(

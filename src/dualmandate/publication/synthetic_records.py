@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.mechanism.synthesis.records_fit import FittedRecords
 from dualmandate.population import Domain
 from dualmandate.population.arrays import Integers
 from dualmandate.population.labels import Labels
@@ -86,12 +85,12 @@ def records_of_histogram(domain: Domain, tables: Sequence[Table], counts: Intege
     return _of_domain(domain, axes, cells=cells, counts=kept[cells])
 
 
-def records_of_levels(domain: Domain, tables: Sequence[Table], found: FittedRecords) -> SyntheticRecords | None:
-    """Fitted records, sorted: the order they were dealt in says nothing."""
+def records_of_levels(domain: Domain, tables: Sequence[Table], found: NDArray[Any]) -> SyntheticRecords | None:
+    """Records by their levels (attributes × records), sorted: the order they were dealt in says nothing."""
     axes = _shown(domain, tables)
     if not axes:
         return None
-    levels = found.levels[list(axes)]
+    levels = found[list(axes)]
     if math.prod(domain.shape[axis] for axis in axes) < 2**62:
         cells = np.zeros(levels.shape[1], dtype=np.int64)
         for axis, own in zip(axes, levels, strict=True):

@@ -64,6 +64,8 @@ class TableIntervals:
 
     def of(self, table: PublishedTable) -> tuple[PublishedTable, IntervalWords]:
         """A table with its intervals, and how they were made."""
+        if self.made.told is not None and any(each.name == table.name for each in self.order.tables):
+            return table, IntervalWords(*self.made.told)
         columns: dict[str, Floats | Integers] = {}
         estimates, values = self._words(table, columns)
         return replace(table, intervals=columns), IntervalWords(estimates, values)

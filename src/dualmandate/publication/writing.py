@@ -77,6 +77,11 @@ class PublishedTable:
     level_labels: tuple[Labels, ...] = field(default=(), repr=False)  # what readers are shown beside levels, by column
     intervals: Mapping[str, Numbers] = field(default_factory=dict, repr=False)  # ends, named as in `INTERVALS`
 
+    @property
+    def has_unknown_errors(self) -> bool:
+        """Whether no standard error is known: its intervals say how far off its estimates are."""
+        return bool(len(self.standard_errors)) and bool(np.isnan(self.standard_errors).all())
+
 
 @dataclass(frozen=True, eq=False)
 class Glance:
@@ -219,7 +224,9 @@ def tidy_sheet(table: PublishedTable, facts: Mapping[str, str] = NO_FACTS) -> Re
     """All that is published of a table, one row a cell: whole numbers and estimates, each with its intervals."""
     found: dict[str, Numbers] = {} if table.values is None else {"value": table.values}
     found |= {name: table.intervals[name] for name in OF_VALUES if name in table.intervals}
-    found |= {"estimate": table.estimates, "standard_error": table.standard_errors}
+    found |= {"estimate": table.estimates}
+    if not table.has_unknown_errors:
+        found |= {"standard_error": table.standard_errors}
     found |= {name: table.intervals[name] for name in OF_ESTIMATES if name in table.intervals}
     return _sheet(table, found, facts)
 

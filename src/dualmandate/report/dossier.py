@@ -441,7 +441,9 @@ def plan_figures(plan: Plan, grid: WhatIf) -> Iterator[Figure]:
     yield figures.tangency(frontier, welfare, choice, limits=plan.limits)
     yield figures.rates(frontier, welfare, choice)
     yield figures.welfare_curve(frontier, welfare, choice)
-    yield figures.regret(frontier, welfare, choice)
+    least, most = frontier.known_losses
+    if least <= choice.epsilon / 2 and choice.epsilon * 2 <= most:
+        yield figures.regret(frontier, welfare, choice)
     if plan.robustness.judged:
         yield figures.tornado(plan.robustness.tornado, choice)
     yield figures.consequences(choice, plan.half_widths)
@@ -467,7 +469,7 @@ def _saving(plan: Plan) -> Figure:
     # What costs nothing at the choice, in floats, has no place on a scale of costs.
     costs = {name: cost for name, cost in costs.items() if name == used or 0 < cost(at) < math.inf}
     if saving.limit is None or (better is not None and better.noise != saving.used.noise):
-        return figures.strategies(costs, plan.choice, used=used)
+        return figures.strategies(costs, plan.choice, used=used, within=plan.frontier.known_losses)
     bound = saving.limit
     return figures.strategies(costs, plan.choice, used=used, least=bound.at, valid_for=bound.bound.valid_for)
 

@@ -263,6 +263,8 @@ def technology_words(plan: Plan) -> tuple[str, ...]:
 def measurement_words(plan: Plan) -> list[str]:
     """What gets noise, how many numbers that are, and how near to the best possible."""
     found = plan.technology.found
+    if plan.technology.drawn is not None:
+        return _drawn_words(plan)
     if not found:
         measured = f"Measured: {_measured_words(plan)}"
         if _at_the_limit(plan):
@@ -281,6 +283,29 @@ def measurement_words(plan: Plan) -> list[str]:
         for group, strategy in found.items()
     ]
     return [*lines[:MOST_ROWS], *_more(len(lines), "groups")]
+
+
+def _drawn_words(plan: Plan) -> list[str]:
+    """What a technology does whose errors depend on the data, and how sure the choice is that rests on simulation."""
+    part = plan.extensions.simulation
+    assert part is not None
+    row, privacy_measure = part.stated, plan.choice.privacy_measure
+    lines = [
+        f"Measured: {_measured_words(plan)}, as the technology chooses draw by draw. Its errors depend on the data: "
+        f"those above are simulated on {counted(part.records, 'record')} ({part.source})."
+    ]
+    if row is not None and row.epsilon is not None:
+        low, high = (number(each) for each in (row.epsilon.lower, row.epsilon.upper))
+        lines.append(f"As far as simulation goes, {privacy_measure} lies between {low} and {high} (95 %).")
+    bands = [table for table in plan.tables if table.band is not None]
+    for table in bands[:MOST_ROWS]:
+        assert table.band is not None
+        low, high = (quantity(each, table.unit) for each in table.band)
+        stated = ""
+        if table.stated_half_width is not None:
+            stated = f"; its 95 % intervals would state ±{quantity(table.stated_half_width, table.unit)}"
+        lines.append(f"'{table.table}': typical error {low} to {high} as far as simulation is off{stated}.")
+    return [*lines, *_more(len(bands), "tables")]
 
 
 def _gap(strategy: Strategy) -> str:
@@ -791,17 +816,26 @@ def _simulation(plan: Plan) -> Iterator[str]:
         f"of each technology at each loss. Errors count by the {' and the '.join(part.measures)} measure of this "
         "program; no technology is best for every workload, every data set and every way to count errors."
     )
+    if part.used is not None:
+        yield (
+            f"Errors are compared with those of noise on measurements, and what each would choose with the plan that "
+            f"would be made without '{part.used}'."
+        )
     for row in part.technologies:
         yield from _simulated(plan, part, row)
     studied = [row for row in part.technologies if row.technology != WHOLE_NUMBERS]
+    tables = "the plan's tables" if part.used is None else "measurements"
     surely = [(loss, found.technology) for at, loss in enumerate(part.losses) if (found := part.best(at)) is not None]
     for name in dict.fromkeys(name for _, name in surely):
         at = ", ".join(number(loss) for loss, each in surely if each == name)
-        yield f"At {privacy_measure} = {at} '{name}' surely errs at less cost than the plan's tables, and at the least."
+        yield f"At {privacy_measure} = {at} '{name}' surely errs at less cost than {tables}, and at the least."
     if studied and not surely:
-        yield "At none of these losses does another technology surely err at less cost than the plan's tables."
+        yield f"At none of these losses does another technology surely err at less cost than {tables}."
     if studied:
-        yield "Other technologies are studies: nothing of them was drawn from protected records, or can be approved."
+        yield (
+            "Nothing of this was drawn from protected records. technology in [mechanism] names one of them, and then "
+            "it is planned, approved and published."
+        )
 
 
 def _simulated(plan: Plan, part: SimulationOutcome, row: SimulatedTechnology) -> Iterator[str]:
@@ -812,8 +846,9 @@ def _simulated(plan: Plan, part: SimulationOutcome, row: SimulatedTechnology) ->
         f"{number(error.value)} ({number(error.lower)} to {number(error.upper)}) at {number(loss)}"
         for loss, error in zip(part.losses, row.errors, strict=True)
     )
+    noise = "the plan's noise" if part.used is None else "noise on measurements"
     what = "The plan's own tables, in whole numbers" if row.technology == WHOLE_NUMBERS else f"'{row.technology}'"
-    yield f"{what}: errors cost so many times those of the plan's noise (95 % bands): {times}."
+    yield f"{what}: errors cost so many times those of {noise} (95 % bands): {times}."
     if row.bias is not None:
         yield (
             f"At the choice {percent(row.bias)} of its squared error is bias, the same in every release; the rest is "
@@ -830,9 +865,10 @@ def _simulated(plan: Plan, part: SimulationOutcome, row: SimulatedTechnology) ->
     ends = f"{number(row.epsilon.lower)} to {number(row.epsilon.upper)}"
     spread = f" ({ends} with a confidence of {percent(row.epsilon.confidence)})" if row.epsilon.standard_error else ""
     band = f" ({_money(plan, low)} to {_money(plan, high)})" if sure else ", give or take what simulation is off by"
+    rival = "the plan" if part.used is None else "measurements"
     yield (
         f"{alone} would choose {plan.choice.privacy_measure} = {number(row.epsilon.value)}{spread}{end}, and leave "
-        f"society {_money(plan, abs(row.gained.value))} {better} off than the plan{band}."
+        f"society {_money(plan, abs(row.gained.value))} {better} off than {rival}{band}."
     )
 
 

@@ -19,7 +19,7 @@ from dualmandate.population.arrays import Floats
 from dualmandate.population.labels import ENGLISH, NO_LABELS, OWN, Labels
 from dualmandate.population.wording import counted, number, stated_loss
 from dualmandate.program.program import SHARE
-from dualmandate.publication.data_dictionary import DIVIDING, WHICH, reading_of, synthetic_words
+from dualmandate.publication.data_dictionary import DIVIDING, reading_of, synthetic_words, technology_words, which_of
 from dualmandate.publication.writing import ENDS, Glance, PublishedTable
 from dualmandate.report.theme import Cell, Column, FigureTable, rendered
 
@@ -28,9 +28,11 @@ if TYPE_CHECKING:
 
 MOST_SHOWN, LEAST_SHOWN = 3_000, 20  # rows on the page before anything is looked for, and of each table
 MOST_TABLES = MOST_SHOWN // LEAST_SHOWN  # whose numbers are on the page; of others it names the files
+MOST_DRAWS = 40  # of a technology, on the page
 MOST_FILES = 2_000  # of which it shows the digests
 MOST_ROWS = 500  # of a table at once; the page holds others, to be looked for
 ESTIMATE, INTERVAL = "estimate, for analysis", "95 % interval"
+PRINTED = "95 % interval, for print"
 FORM_NAMES = {
     "csv": "CSV",
     "xlsx": "Excel",
@@ -73,7 +75,7 @@ def release_page(facts: Mapping[str, Any], tables: Sequence[Glance]) -> str:
         contents=CONTENTS,
         summary=f"{counted(len(tables), 'table')} with {counted(cells, 'number')}, "
         f"at a privacy loss of {stated_loss(loss)} for each {facts['unit']}.",
-        which=WHICH.replace("`", ""),
+        which=which_of(facts).replace("`", ""),
         reading=" ".join(reading_of(facts)),
         tables=[_shown(f"table-{i}" if i < left else "", *each, page) for i, each in enumerate(both)],
         ratios=[
@@ -267,6 +269,9 @@ def _columns(table: PublishedTable) -> dict[str, list[str]]:
     """The columns of numbers, as text with no more digits than the error supports."""
     errors, estimates = table.standard_errors, table.estimates
     whole = bool(np.all(estimates == np.rint(estimates)))  # also where each is one measured number
+    known = not table.has_unknown_errors
+    if not known and (ends := _ends(table)) is not None:
+        errors = (ends[1] - ends[0]) / 4  # about what a standard error would be, to round by
     steps = [max(_step(error), 0) if whole else _step(error) for error in errors.tolist()]
     if np.isnan(errors).all():  # ratios that are too many for errors: small ones keep two digits, too
         steps = [min(-2, _step(abs(each))) for each in estimates.tolist()]
@@ -277,10 +282,12 @@ def _columns(table: PublishedTable) -> dict[str, list[str]]:
         found["value, for print"] = [f"{each:,}" for each in table.values.tolist()]
     if "value_lower_95" in table.intervals and errors.any():
         low, high = (table.intervals[f"value_{end}_95"].tolist() for end in ENDS)
-        found["95 % interval, simulated"] = [f"{one:,} to {other:,}" for one, other in zip(low, high, strict=True)]
+        found["95 % interval, simulated" if known else PRINTED] = [
+            f"{one:,} to {other:,}" for one, other in zip(low, high, strict=True)
+        ]
     if errors.any() or table.values is None:
         found[ESTIMATE] = _all_rounded(estimates, steps)
-        if table.quotients is None:
+        if table.quotients is None and known:
             found["standard error"] = [_two_digits(error) for error in errors.tolist()]
         ends = _ends(table)
         if ends is not None:
@@ -341,6 +348,10 @@ def _span(low: float, high: float, step: int) -> str:
 
 
 def _made(facts: Mapping[str, Any]) -> Iterator[str]:
+    if "technology" in facts:
+        yield technology_words(facts)
+        yield facts["consistency"]
+        return
     rows = sum(group["rows"] for group in facts["groups"])
     yield (
         f"{counted(rows, 'whole number')} were measured, each with independent noise that is drawn exactly from a "
@@ -352,6 +363,8 @@ def _made(facts: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _noises(facts: Mapping[str, Any]) -> FigureTable:
+    if "technology" in facts:
+        return _draws(facts["technology"]["draws"])
     rows: list[dict[str, Cell]] = []
     for group in facts["groups"]:
         parameters = [Fraction(kind["parameter"]) for kind in group["noises"]]
@@ -362,7 +375,7 @@ def _noises(facts: Mapping[str, Any]) -> FigureTable:
                 "group": group["name"],
                 "rows": float(group["rows"]),
                 "loss": number(float(Fraction(group["loss"])), 5),
-                "law": f"discrete {'Laplace, scale' if law == 'laplace' else 'Gaussian, σ²'}",
+                "law": _law_words(law),
                 "parameter": least if least == most else f"{least} to {most}",
             }
         )
@@ -375,6 +388,30 @@ def _noises(facts: Mapping[str, Any]) -> FigureTable:
         Column("law", "noise", "text"),
         Column("parameter", "parameter", "text"),
     )
+
+
+def _draws(draws: Sequence[Mapping[str, Any]]) -> FigureTable:
+    """The draws of a technology, one after the other."""
+    rows: list[dict[str, Cell]] = []
+    for draw in draws[:MOST_DRAWS]:
+        noise = draw["noise"]
+        law = "a choice, or known" if noise is None else _law_words(noise["law"])
+        parameter = None if noise is None else number(float(Fraction(noise["parameter"])))
+        rows.append({"of": draw["of"], "numbers": float(draw["numbers"]), "law": law, "parameter": parameter})
+    more = len(draws) - MOST_DRAWS
+    left = f"; the last {more:,} stand in release.json" if more > 0 else ""
+    return FigureTable.of(
+        rows,
+        f"What was drawn from the records, in its order; exact parameters stand in release.json{left}",
+        Column("of", "draw", "text"),
+        Column("numbers", "numbers", "exact"),
+        Column("law", "noise", "text"),
+        Column("parameter", "parameter", "text"),
+    )
+
+
+def _law_words(law: str) -> str:
+    return f"discrete {'Laplace, scale' if law == 'laplace' else 'Gaussian, σ²'}"
 
 
 def _effects(facts: Mapping[str, Any]) -> FigureTable | None:

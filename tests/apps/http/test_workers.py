@@ -29,8 +29,8 @@ from dualmandate.ledger import Ledger, ReleaseState, Scope
 __all__ = ["postgres_server", "postgres_url"]  # fixtures
 FULL = os.environ.get("DUALMANDATE_KILLS") == "full"
 CLIENTS, WORKERS = (64, 3) if FULL else (8, 3)
-ASKED, ADMITTED = (10_000, 6_000) if FULL else (30, 18)
-KILLS = 100 if FULL else 4
+ASKED, ADMITTED = (10_000, 6_000) if FULL else (20, 12)
+KILLS = 100 if FULL else 3
 
 
 @contextmanager
@@ -148,7 +148,7 @@ def test_a_killed_worker_leaves_nothing_unaccounted(tmp_path: Path, tell: Tell) 
     """Workers are killed while they answer; clients ask again, as clients do, and each question is paid once."""
     loss = Fraction(1, 1000)
     ledger = put_project(tmp_path, cap="100", user=None)
-    keys, asked = keys_of(tmp_path, 4), questions(KILLS * 6)
+    keys, asked = keys_of(tmp_path, 4), questions(KILLS * 5)
     answered: set[str] = set()
     left, killed = iter(range(len(asked))), 0
     with listening(tmp_path, 2) as (address, parent):

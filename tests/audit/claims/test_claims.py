@@ -10,6 +10,8 @@ import pytest
 
 from dualmandate.audit.claims.attack import ClaimedNoise
 from dualmandate.audit.claims.checks import (
+    DRAWS,
+    LEVEL,
     exact_totals,
     finest_digit,
     last_bits,
@@ -69,9 +71,20 @@ def test_a_loss_from_draws_is_seldom_above_the_true_one(epsilon: float) -> None:
     assert above <= 12  # of 60 at a level of 90 %: 6 expected at most
 
 
+def test_a_scale_that_depends_on_the_count_is_caught_at_the_level_of_the_audit() -> None:
+    """Thresholds chosen at another level than they are judged at catch this in 6 of 20 runs."""
+    caught = 0
+    for seed in range(20):
+        generator = np.random.default_rng(seed)
+        one, other = np.rint(generator.laplace(0, 1, DRAWS)), 1 + np.rint(generator.laplace(0, 1.5, DRAWS))
+        caught += least_loss(one, other, level=LEVEL) > 1
+    assert caught == 20
+
+
 def test_which_bits_of_a_number_are_used() -> None:
-    numbers = np.array([0.0, 3.0, 0.5, 1 / 1024, 1 + 2.0**-52, 0.1, 1e300, -0.1, np.inf])
+    numbers = np.array([0.0, 3.0, 0.5, 1 / 1024, 1 + 2.0**-52, 1 / 3, 0.1 + 0.2, -1 / 7, np.inf])
     assert last_bits(numbers).tolist() == [False, False, False, False, True, True, True, True, False]
+    assert not last_bits(np.array([0.1, -17.35, 1e-9, 12_345_678.91])).any()  # on a decimal grid
     assert last_bits(np.array([1 + 2.0**-49, 1 + 2.0**-50])).tolist() == [False, True]  # 50 bits, and 51
     assert not last_bits(np.array([2**62 + 1, 3])).any()  # whole numbers have no last bits
     assert finest_digit(np.array([0.0, 3.0, 0.5, 0.75, 5 / 1024, 2.0**-60])).tolist() == [0, 0, 1, 2, 10, 60]

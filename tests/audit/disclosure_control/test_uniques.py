@@ -49,6 +49,20 @@ def test_named_by_the_file_or_by_belief() -> None:
     assert empty.interval()[0] == 0.0 < empty.interval()[1]
 
 
+@pytest.mark.parametrize("order", [[0, 1, 2], [2, 0, 1], [1, 2, 0]])
+def test_the_order_of_levels_says_nothing(order: list[int]) -> None:
+    """Secrets that are as likely are named at random, and of those that are as frequent none is unlike most."""
+    truth = VILLAGE.reshape(2, 2, 3)[..., order].reshape(2, 6)
+    people = find_nonmodal_uniques(DOMAIN, np.repeat(truth[:1], 12, axis=0), 1)
+    assert len(people.places) == 12
+    file = np.repeat([[0, 0, 0, 0.4, 0.4, 0.4]], 12, axis=0)
+    found = people.named(file, np.zeros((12, 6)))
+    assert found is not None
+    assert found.successes == 4
+    even = np.array([[2, 0, 0, 0, 1, 1]]).reshape(1, 2, 3)[..., order].reshape(1, 6)
+    assert len(find_nonmodal_uniques(DOMAIN, even, 0).places) == 0  # two women, two men: nobody is unlike most
+
+
 def test_nobody_and_no_secret() -> None:
     nobody = find_nonmodal_uniques(DOMAIN, np.zeros((2, 6), dtype=np.int64), 1)
     assert nobody.named(np.zeros((2, 6)), np.zeros((2, 6))) is None

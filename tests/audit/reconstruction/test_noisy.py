@@ -11,13 +11,16 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from dualmandate.audit.finding import Rate
 from dualmandate.audit.reconstruction.noisy import (
+    NoisyTablesAttack,
     least_absolute,
     most_likely,
     never_below_guessing,
+    tables_with_noise,
     whole_records,
 )
-from dualmandate.audit.tables import Equations
+from dualmandate.audit.tables import Equations, boxed
 from dualmandate.benchmarks.generated_blocks import blocks, tables
 from dualmandate.errors import InvalidRequest
 from dualmandate.mechanism import GEOMETRIC
@@ -86,6 +89,32 @@ def agreement(found: NDArray[Any], truth: NDArray[Any]) -> float:
     return float(np.minimum(found, truth).sum() / truth.sum())
 
 
+def test_false_records_cost_precision_and_guessers_do_not_move_with_the_noise() -> None:
+    """A file of three times as many records as there are has no more of them right at the true size."""
+    truth = blocks(30, seed=3)
+    equations, domain = Equations.of_workload(tables()), tables().domain
+    exact = equations.of(truth).astype(np.float64)
+    baselines, shares = set(), list[float]()
+    for times in (1, 3):
+        target = tables_with_noise(
+            "blocks", equations, times * exact, np.zeros(equations.rows), domain,
+            protection="", prior="all", truths={"synthetic": boxed(truth)},
+        )  # fmt: skip
+        right, precision, recall = (each.success for each in NoisyTablesAttack().run(target, b"key"))
+        baselines.add(NoisyTablesAttack().run(target, b"key")[0].baselines)
+        assert isinstance(right, Rate)
+        assert isinstance(precision, Rate)
+        assert isinstance(recall, Rate)
+        assert right.trials == recall.trials == truth.sum()
+        assert precision.trials == times * truth.sum()
+        assert abs(right.value - (precision.value if times == 1 else right.value)) < 0.01
+        assert precision.value <= (recall.value / times) + 1e-6
+        assert right.value > 0.8
+        shares.append(recall.value)
+    assert shares[1] > 0.95  # of three times as many records nearly all true ones are there
+    assert len(baselines) == 1
+
+
 def test_attacks_on_noisy_blocks_never_do_worse_than_guessing() -> None:
     workload = tables()
     equations = Equations.of_workload(workload)
@@ -112,6 +141,10 @@ def test_attacks_on_noisy_blocks_never_do_worse_than_guessing() -> None:
 
 def test_whole_records_keep_the_total() -> None:
     assert whole_records(np.array([0.4, 0.6, 1.9])).tolist() == [0, 1, 2]
+    draws = np.random.default_rng(1)
+    alike = np.sum([whole_records(np.full(4, 0.5), draws=draws) for _ in range(400)], axis=0)
+    assert alike.sum() == 800
+    assert np.all(np.abs(alike - 200) < 50)  # of equal remainders, which is drawn
     assert whole_records(np.array([0.4, 0.6, 1.9]), total=5).sum() == 5
     assert whole_records(np.array([3.2, 0.1]), total=1).tolist() == [1, 0]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from itertools import product
 
@@ -11,11 +12,13 @@ import pytest
 from dualmandate.errors import InvalidInvariant, InvalidLoss, InvalidMechanism, TooLarge
 from dualmandate.frontier import multiplicative_weights_exponential
 from dualmandate.mechanism import MultiplicativeWeights, rate_of, simulation_keys
+from dualmandate.mechanism.data_dependent import TranscriptCurator
 from dualmandate.mechanism.multiplicative_weights import selected
 from dualmandate.mechanism.multiplicative_weights.selected import ExactDraws, Tasks, default_rounds, tail
 from dualmandate.mechanism.noise import GaussianSampler, LaplaceSampler
 from dualmandate.population import (
     Attribute,
+    Counts,
     Domain,
     Histogram,
     Invariant,
@@ -32,6 +35,7 @@ TWO_RECORDS = Protection(most_records_per_unit=2, identifier="id")
 PROTECTIONS = [Protection(), REPLACE_ONE, TWO_RECORDS]
 MEASURES = [PrivacyMeasure.PURE_DP, PrivacyMeasure.ZCDP]
 KEYS = simulation_keys(7, 0)
+NOBODY = TranscriptCurator(())
 
 
 def published(counts: Integers, queries: Floats, rounds: int) -> Floats:
@@ -86,7 +90,7 @@ def test_no_neighbor_moves_what_is_drawn_from_further_than_stated(name: str, pro
     workload = WORKLOADS[name]
     tasks = Tasks.of(workload, protection, None)
     assert tasks.whole == (name == "tables")
-    draws = ExactDraws(Fraction(1), PrivacyMeasure.PURE_DP, protection, KEYS)
+    draws = ExactDraws(Fraction(1), PrivacyMeasure.PURE_DP, protection, NOBODY)
     answers = [np.full(asked.table.query_count, 0.3 + place) for place, asked in enumerate(tasks.asked)]
     widest = np.zeros(3)
     for counts in product(range(3), repeat=workload.domain.size):
@@ -146,16 +150,21 @@ def test_what_is_drawn_loses_what_was_stated(
     lost: list[Fraction] = []
 
     def noisy(
-        self: ExactDraws, name: str, exact: Integers, powers: dict[PrivacyMeasure, Fraction], part: Fraction
-    ) -> tuple[Integers, float]:
+        self: ExactDraws,
+        name: str,
+        words: str,
+        exact: Callable[[Counts], Integers],
+        powers: dict[PrivacyMeasure, Fraction],
+        part: Fraction,
+    ) -> Integers:
         sampler = self._sampler(powers, part)
         if isinstance(sampler, LaplaceSampler):
             lost.append(powers[PrivacyMeasure.PURE_DP] / sampler.scale)
         else:
             lost.append(powers[PrivacyMeasure.ZCDP] / (2 * sampler.variance))
-        return exact, 1.0
+        return exact(counts)
 
-    def chosen(self: ExactDraws, name: str, scores: Integers, moves: int, part: Fraction) -> int:
+    def chosen(self: ExactDraws, name: str, scores: object, moves: int, part: Fraction) -> int:
         rate = rate_of(part, measure, protection, sensitivity=moves)
         assert moves == tasks.score_moves
         lost.append(2 * rate * moves if measure is PrivacyMeasure.PURE_DP else (rate * moves) ** 2 / 2)
@@ -219,16 +228,16 @@ def test_a_domain_beyond_writing_out_is_fitted_by_its_cliques() -> None:
 def test_rounds_grow_with_what_can_be_told_from_noise() -> None:
     tasks = Tasks.of(all_range(100), Protection(), None)
     for measure in MEASURES:
-        draws = ExactDraws(Fraction(1), measure, Protection(), KEYS)
+        draws = ExactDraws(Fraction(1), measure, Protection(), NOBODY)
         made = [default_rounds(tasks, draws, records) for records in (0, 10.0, 1e3, 1e5, 1e9)]
         assert made[0] == 1
         assert made == sorted(made)
         assert made[-1] == selected.MOST_ROUNDS
         assert default_rounds(tasks, draws, 1e3) >= default_rounds(
-            tasks, ExactDraws(Fraction(1, 9), measure, Protection(), KEYS), 1e3
+            tasks, ExactDraws(Fraction(1, 9), measure, Protection(), NOBODY), 1e3
         )
     tasks = Tasks.of(all_range(100), Protection(), None)
-    assert default_rounds(tasks, ExactDraws(Fraction(1), PrivacyMeasure.PURE_DP, Protection(), KEYS), 1e4) in range(
+    assert default_rounds(tasks, ExactDraws(Fraction(1), PrivacyMeasure.PURE_DP, Protection(), NOBODY), 1e4) in range(
         15, 30
     )
 

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from dualmandate.errors import InvalidLoss, InvalidMechanism, InvalidWorkload, TooLarge
-from dualmandate.mechanism import AdaptiveMarginals, select, simulation_keys, synthesize
+from dualmandate.mechanism import AdaptiveMarginals, data_dependent, select, simulation_keys, synthesize
+from dualmandate.mechanism.data_dependent import RecordsCurator
 from dualmandate.mechanism.noise import GaussianSampler, LaplaceSampler, NoiseKey
 from dualmandate.mechanism.noise.samplers import draw_noise
 from dualmandate.mechanism.synthesis import adaptive_marginals
@@ -92,7 +93,7 @@ def test_all_that_is_drawn_together_loses_exactly_what_may_be_lost(
         losses[names[-1]] = moved[names[-1].split()[0]][0] / law.scale
         return draw_noise(law.levels, key, cells=cells)
 
-    monkeypatch.setattr(adaptive_marginals, "select", chosen)
+    monkeypatch.setattr(data_dependent, "select", chosen)
     monkeypatch.setattr(GaussianSampler, "draw", gaussian)
     monkeypatch.setattr(LaplaceSampler, "draw", laplace)
     synthesize(RECORDS, PAIRS, Fraction(1), named, privacy_measure=measure, protection=protection)
@@ -109,8 +110,8 @@ def test_a_record_moves_a_distance_by_one_and_a_replaced_one_by_two() -> None:
 
     def distance(cells: tuple[int, ...]) -> int:
         counts = Histogram(domain, np.bincount(cells, minlength=4).reshape(2, 2))
-        run = adaptive_marginals._Run(AdaptiveMarginals(), counts, asked, simulation_keys(1, 0), moves)
-        return run._distance((0, 1), expected)
+        run = adaptive_marginals._Run(AdaptiveMarginals(), RecordsCurator(counts, simulation_keys(1, 0)), asked, moves)
+        return run._distance(counts, (0, 1), expected)
 
     for cells in product(range(4), repeat=3):
         for other in range(4):

@@ -27,6 +27,14 @@ def prepared() -> Iterator[Path]:
 
 
 @pytest.fixture(scope="session")
+def prepared_technology(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same with a technology whose errors depend on the data, in place of measurements."""
+    folder = tmp_path_factory.mktemp("technology") / "town"
+    town.prepare(folder, town.TECHNOLOGY_PROGRAM)
+    return folder
+
+
+@pytest.fixture(scope="session")
 def root() -> Path:
     """Of the repository, where the tests' own modules are found."""
     return Path(__file__).resolve().parents[3]

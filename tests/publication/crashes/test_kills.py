@@ -60,6 +60,14 @@ def test_a_kill_at_every_durable_operation_is_survived(root: Path, prepared: Pat
     assert landed.total() >= (200 if FULL else 75)
 
 
+def test_a_kill_at_every_commit_of_a_technology_is_survived(root: Path, prepared_technology: Path, tell: Tell) -> None:
+    """What it drew is sealed like measurements; before that, it draws the same again."""
+    act = ("every", prepared_technology, 1) if FULL else ("commits", prepared_technology)
+    landed = counted(root, *act)
+    tell(f"kills of a publication by a technology: {by_state(landed)}")
+    assert set(landed) == STATES
+
+
 def test_kills_by_the_clock_are_survived(root: Path, prepared: Path, tell: Tell) -> None:
     landed = counted(root, "timed", prepared, KILLS, LEAST)
     tell(f"kills of a publication by the clock: {by_state(landed)}")

@@ -69,6 +69,25 @@ largest_epsilon = 0.5
 """
 
 
+PUBLIC = "public.csv"
+TECHNOLOGY_PROGRAM = (
+    PROGRAM.replace('strategy = "optimized"', 'technology = "multiplicative weights"')
+    + f"""
+[simulation]
+records = "{PUBLIC}"
+source = "made up"
+technologies = ["multiplicative weights"]
+repetitions = 2
+"""
+)
+
+
+def public_records() -> str:
+    """Records of nobody, to simulate on."""
+    rows = (f"{WARDS[n % 4]},{AGES[n % 3]},{SEXES[n % 2]},nobody {n}\n" for n in range(120))
+    return "ward,age,sex,name\n" + "".join(rows)
+
+
 def records(seed: int = 7) -> pa.Table:
     """A few hundred records, some of them with values outside the domain."""
     generator = np.random.default_rng(seed)
@@ -97,6 +116,7 @@ def prepare(folder: Path, program: str = PROGRAM, cap: object = CAP) -> None:
     (folder / SETTINGS).write_text("schema = 1\n", encoding="utf-8")
     (folder / "program.toml").write_text(program, encoding="utf-8")
     pq.write_table(records(), folder / DATA)
+    (folder / PUBLIC).write_text(public_records(), encoding="utf-8")
     with mock.patch("dualmandate.report.dossier.write_dossier", return_value=()):
         done(folder, "plan", "program.toml", "--out", "report")
     open_and_approve(folder, cap)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import os
 import shutil
+import signal
 import socket
 import sys
 import tempfile
@@ -89,6 +90,8 @@ def serve(typed: ServeFlags, output: Output) -> None:
         address = _address(typed, heard)
         about = service.folder.resolve().name, tuple(service.programs), tuple(service.refused), typed.workers
         output.tell(ServingNotice(address, *about))
+        for stopping in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(stopping, lambda *_: None)  # uvicorn finishes, then raises it again: no failure, and no bug
         if typed.workers == 1:
             uvicorn.Server(config).run(sockets=[heard])
         else:

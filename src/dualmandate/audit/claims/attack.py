@@ -35,8 +35,10 @@ from dualmandate.audit.claims.checks import (
     pmf_ratio,
 )
 from dualmandate.audit.claims.residuals import MeasuredRows, check_noise
+from dualmandate.audit.claims.true_residuals import Places, check_true_noise
 from dualmandate.audit.finding import CLAIMED, Baseline, Finding, Range, Rate, proved_share
 from dualmandate.audit.options import Effort, generator
+from dualmandate.audit.tables import Truths, open_truths
 from dualmandate.mechanism import Noise
 from dualmandate.population import PrivacyLoss, PrivacyMeasure
 from dualmandate.population.arrays import Booleans, Floats, Integers
@@ -47,7 +49,6 @@ CELLS, PAIRED_CELLS = 512, 96  # Records of so many cells are added, or compared
 REACH = 4.0  # Probabilities are compared as far as this many times the mean absolute noise.
 MOST_REACH = 20_000
 CENSUS_2010 = 25.0  # independent statistics a person
-TOLD_EXACTLY = "reconstruction from exact numbers"
 ORDERS = (1.5, 2.0, 4.0, 16.0)  # The orders of Rényi's divergence.
 MOST_DRAWN = 2**24  # At most this many numbers of noise are drawn at once.
 
@@ -96,10 +97,13 @@ class ClaimedNoise:
             return pmf_ratio(self.log_pmf, shift=1, epsilon=float(self.unit_loss()), reach=reach)
         return self._divergence(min(3 * reach, MOST_REACH))
 
-    def drawn(self, key: bytes, purpose: str, shape: tuple[int, int]) -> Floats:
+    def drawn(self, key: bytes, purpose: str, shape: tuple[int, int], share: Fraction = Fraction(1), /) -> Floats:
+        """Noise from the audit's key; of a share of its size, to see whether that would be found."""
         if self.stated is not None and self.own_law is None:
-            return drawn_from(self.stated.sampler(), key, purpose, shape).astype(np.float64)
-        return audit_noise(key, purpose, self.own_law or "laplace", self.parameter, shape).astype(np.float64)
+            whole = drawn_from(self.stated.sampler(), key, purpose, shape).astype(np.float64)
+            return whole if share == 1 else np.rint(whole * float(share))
+        parameter = self.parameter * share**self.power
+        return audit_noise(key, purpose, self.own_law or "laplace", parameter, shape).astype(np.float64)
 
     def log_ratios(self, near: Floats, far: Floats) -> Floats:
         """ln P(near) − ln P(far), number by number."""
@@ -134,6 +138,7 @@ class ClaimedGroup:
     noises: tuple[ClaimedNoise, ...]
     measured: NDArray[Any] | None = field(default=None, repr=False)  # what was published of each row
     count: Callable[[Integers], Integers] | None = field(default=None, repr=False)  # the rows of a histogram
+    tables: Mapping[str, int] = field(default_factory=dict)  # the first row of each, where rows are those of tables
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,15 +161,20 @@ class ClaimedRelease:
     records: int = 1
     beside: Mapping[str, SharedNoise] = field(default_factory=dict)  # other releases with rows that count the same
     shape: tuple[int, ...] | None = None  # of the histogram that rows are counted from
-    exact_groups: Mapping[str, int] = field(default_factory=dict)  # of exact numbers by groups, how many groups
+    truths: Truths = field(default_factory=dict, repr=False)  # the records behind it, counted; shape (cells,)
+    places: Places | None = None
+    told: ToldRelease | None = None  # in place of groups: what a technology drew, and said of it
 
     @property
     def measured(self) -> MeasuredRows | None:
         """All rows of all groups together; None where what was published of them is not known."""
-        values, kinds, noises, counts = [], [], list[ClaimedNoise](), []
+        values, kinds, noises, counts = list[NDArray[Any]](), list[Integers](), list[ClaimedNoise](), []
+        starts, size = list[tuple[str, int]](), 0
         for group in self.groups:
             if group.measured is None or group.count is None:
                 return None
+            starts += [(name, size + start) for name, start in (group.tables or {group.name: 0}).items()]
+            size += len(group.measured)
             values.append(group.measured)
             kinds.append(np.broadcast_to(group.kinds, group.measured.shape) + len(noises))
             noises.extend(group.noises)
@@ -175,7 +185,20 @@ class ClaimedRelease:
             noises,
             lambda histogram: np.concatenate([count(histogram) for count in counts]),
             self.possible.reshape(self.shape or self.possible.shape),
+            tuple(start for _, start in starts),
+            tuple(name for name, _ in starts),
         )
+
+
+@dataclass(frozen=True, eq=False)
+class ToldRelease:
+    """A release by a technology that chose its draws as it went on: its transcript, and whether all else follows."""
+
+    noises: tuple[ClaimedNoise, ...]
+    values: Integers = field(repr=False)  # all that was drawn
+    numbers: int  # published estimates
+    unlike: int  # of these, those that do not follow from the transcript
+    words: str
 
 
 @dataclass(frozen=True)
@@ -189,17 +212,29 @@ class ClaimAttack:
         self.effort.say(f"checking what {target.name} claims")
         knows, coarsening = "the public files of the release", target.coarsening
         make = partial(Finding, attack=self.name, attacker_knows=knows, coarsening=coarsening, reference="published")
-        noise, loss = self._noise(target, make), self._loss(target, key, make)
+        noise = self._noise(target, make)
+        if target.told is not None:
+            return (*noise, *self._shown(target, make), *self._told(target, target.told, make))
+        loss = self._loss(target, key, make)
         own = self._residuals(target, key, make)
-        told = self._told_exactly(target, partial(make, attack=TOLD_EXACTLY))
-        return (*noise, *loss, *self._shown(target, make), *told, *own, *self._measured(target, make))
+        return (*noise, *loss, *self._shown(target, make), *own, *self._measured(target, make))
 
     def _noise(self, target: ClaimedRelease, make: Callable[..., Finding]) -> Iterator[Finding]:
-        noises = list(dict.fromkeys(noise for group in target.groups for noise in group.noises))
+        own = [noise for group in target.groups for noise in group.noises]
+        noises = list(dict.fromkeys(own if target.told is None else target.told.noises))
         broken = [(noise, check) for noise in noises if (check := noise.check()).broken]
         claim = f"kinds of noise of {target.name} whose probabilities lose more than their parameter says"
         details = tuple(f"{noise.name}: {check.words}" for noise, check in broken)
         yield proved_share(make, claim, len(broken), len(noises), beside=CLAIMED, details=details)
+
+    def _told(self, target: ClaimedRelease, told: ToldRelease, make: Callable[..., Finding]) -> Iterator[Finding]:
+        """Whether what is published follows from the transcript alone, which is all that the loss covers."""
+        claim = f"numbers of {target.name} that do not follow from its transcript ({told.words})"
+        yield proved_share(make, claim, told.unlike, told.numbers, beside=CLAIMED)
+        fine = int(last_bits(told.values).sum())
+        claim = f"numbers that {target.name} drew which use the last bits of a float, 2⁻⁵³ of their size"
+        claim += ": these TELL what was counted" if fine else ""
+        yield proved_share(make, claim, fine, told.values.size, beside="noise on whole numbers")
 
     def _loss(self, target: ClaimedRelease, key: bytes, make: Callable[..., Finding]) -> Iterator[Finding]:
         cells = np.flatnonzero(target.possible)
@@ -245,7 +280,27 @@ class ClaimAttack:
             self.effort.say(f"looking for the noise that {target.name} drew")
             check = check_noise(rows, key)
             claim = f"checks of the noise that {target.name} drew, by its measured numbers, which fail ({check.words})"
-            yield proved_share(make, claim, len(check.failed), check.checks, beside=CLAIMED)
+            yield proved_share(make, claim, len(check.failed), check.checks, beside=CLAIMED, power=check.power)
+            yield from self._true_residuals(target, rows, key, make)
+
+    def _true_residuals(
+        self, target: ClaimedRelease, rows: MeasuredRows, key: bytes, make: Callable[..., Finding]
+    ) -> Iterator[Finding]:
+        """All of the noise, inside the wall: measured numbers less what the curator's file counts."""
+        for reference, counts in open_truths(target.truths).items():
+            self.effort.say(f"comparing {target.name} with the {reference} file")
+            check = check_true_noise(rows, rows.count(counts), places=target.places, key=key)
+            claim = f"tests of all noise of {target.name}, by the {reference} file, which fail ({check.words})"
+            knows = f"the {reference} file; if that is not what was published, or records of units with too many were "
+            yield proved_share(
+                partial(make, attacker_knows=f"{knows}left out, the difference counts as noise", reference=reference),
+                claim,
+                len(check.failed),
+                check.tests,
+                beside=CLAIMED,
+                power=check.power,
+                details=check.failed,
+            )
 
     def _measured(self, target: ClaimedRelease, make: Callable[..., Finding]) -> Iterator[Finding]:
         """The last bits of what was measured, and noise that other releases have too."""
@@ -279,17 +334,6 @@ class ClaimAttack:
             found = Range(count.per_person, count.per_person, "independent statistics a person")
             beside = Baseline("the 2010 Census", Range(CENSUS_2010, CENSUS_2010, "a person"))
             yield make(claim=str(count).rstrip("."), success=found, baselines=(beside,))
-
-    def _told_exactly(self, target: ClaimedRelease, make: Callable[..., Finding]) -> Iterator[Finding]:
-        """What no noise covers: an exact number less everybody else's records is the group of the one who is left."""
-        for name, groups in target.exact_groups.items():
-            yield make(
-                claim=f"in which of {groups:,} groups of '{name}' somebody is counted, told by exact numbers",
-                success=Rate(groups, groups),
-                baselines=(Baseline("whoever guesses a group", Rate(1, groups)),),
-                counted_in_full=True,
-                attacker_knows="everybody else's records",
-            )
 
 
 @dataclass(frozen=True, eq=False)

@@ -45,6 +45,7 @@ LEVEL = 1 - 1e-6  # Of what is said to be above a claim: an honest mechanism is 
 FAILURE_PROBABILITY = 1e-6  # A ρ is compared as an ε at this δ.
 EQUAL = 1e-9  # Differences within this share of the spread of outputs are the same.
 KEY = b"draws of a mechanism that is audited"
+DECIMAL_DIGITS = 12  # A number with no more lies on a decimal grid; of computed floats, one in a thousand does.
 
 
 @dataclass(frozen=True)
@@ -134,9 +135,9 @@ def least_loss(one: Floats, other: Floats, *, failure_probability: float = 0.0, 
     half = min(len(one), len(other)) // 2
     choosing, judging = (one[:half], other[:half]), (one[half:], other[half:])
     thresholds = np.unique(np.quantile(np.concatenate(choosing), _QUANTILES))
-    best = max(thresholds, key=lambda each: _least_loss_at(each, *choosing, failure_probability, 0.95))
-    # either side may be the one that is accused
-    return _least_loss_at(best, *judging, failure_probability, 1 - (1 - level) / 2)
+    judged_at = 1 - (1 - level) / 2  # either side may be the one that is accused
+    best = max(thresholds, key=lambda each: _least_loss_at(each, *choosing, failure_probability, judged_at))
+    return _least_loss_at(best, *judging, failure_probability, judged_at)
 
 
 def _least_loss_at(threshold: float, one: Floats, other: Floats, failure_probability: float, level: float) -> float:
@@ -148,13 +149,17 @@ def _least_loss_at(threshold: float, one: Floats, other: Floats, failure_probabi
 def last_bits(values: NDArray[Any]) -> Booleans:
     """Which numbers need the last bits of a float, more than 50 of its 53; never whole numbers held as such.
 
-    Noise on a grid needs few bits. A float that was computed with rounding needs all of them, seven times of eight.
+    Noise on a grid needs few bits, or few decimal digits, as amounts in cents do. A float that was computed with
+    rounding needs all of them, seven times of eight.
     """
     if values.dtype.kind in "biu":
         return np.zeros(values.shape, dtype=np.bool_)
     mantissa = np.abs(np.frexp(np.where(np.isfinite(values), values, 0.0))[0])
     digits = (mantissa * 2.0**53).astype(np.int64)
-    return np.asarray((digits != 0) & (digits & 7 != 0))
+    fine = np.asarray((digits != 0) & (digits & 7 != 0))
+    told = values[fine]
+    fine[fine] = [float(f"{value:.{DECIMAL_DIGITS}g}") != value for value in told.tolist()]
+    return fine
 
 
 def finest_digit(values: NDArray[Any]) -> Floats:

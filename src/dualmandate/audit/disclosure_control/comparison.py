@@ -23,7 +23,14 @@ from dualmandate.audit.disclosure_control.methods import (
 )
 from dualmandate.audit.finding import Rate
 from dualmandate.audit.options import Effort
-from dualmandate.audit.reconstruction.noisy import KnownNumbers, guess, guessers, most_likely_within, stacked
+from dualmandate.audit.reconstruction.noisy import (
+    KnownNumbers,
+    guess,
+    guessers,
+    modal_shares,
+    most_likely_within,
+    stacked,
+)
 from dualmandate.audit.tables import Equations
 from dualmandate.errors import InvalidRequest
 from dualmandate.population import Domain, PrivacyLoss, PrivacyMeasure
@@ -92,7 +99,10 @@ def compared_words(compared: Sequence[MethodEvaluation]) -> list[str]:
     """The comparison for people, a line a method, under what guessers without tables get right."""
     if not compared:
         return []
-    lines = ["methods of publication, on people who were drawn for the audit; an attack gets right"]
+    lines = [
+        "methods of publication, on people who were drawn for the audit; an attacker who rebuilds each place by "
+        "itself, and knows its size and what people elsewhere are like, gets right"
+    ]
     first = compared[0]
     for who, judged in (("of nonmodal uniques", first.nonmodal_uniques), ("of all records", first.records)):
         if judged is not None:
@@ -224,7 +234,8 @@ class NonmodalUniques:
         if not len(self.places):
             return None
         chances = file[self.places[:, None], self.key_cells]
-        likely = int(((chances.argmax(axis=1) == self.secrets) & (chances.sum(axis=1) > 0)).sum())
+        shares = np.take_along_axis(modal_shares(chances), self.secrets[:, None], axis=1)
+        likely = round(float(shares.sum()))  # of secrets that are as likely, one is named at random
         return Rate(max(likely, self._drawn(file), self._drawn(believed)), len(self.places))
 
     def drawn(self, file: Floats) -> Rate | None:
@@ -263,10 +274,10 @@ def find_nonmodal_uniques(domain: Domain, truth: Integers, secret: int | None) -
     levels = domain.shape[secret]
     cells = np.moveaxis(np.arange(domain.size).reshape(domain.shape), secret, -1).reshape(-1, levels)
     counts = truth[:, cells]  # (places, keys, levels of the secret)
-    modal = counts.sum(axis=1).argmax(axis=1)
+    alike = counts.sum(axis=1)  # (places, levels of the secret)
     places, keys = np.nonzero(counts.sum(axis=2) == 1)
     secrets = counts[places, keys].argmax(axis=1)
-    unlike = secrets != modal[places]
+    unlike = alike[places, secrets] < alike.max(axis=1)[places]  # of several that are most frequent, each is
     return NonmodalUniques(places[unlike], cells[keys[unlike]], secrets[unlike])
 
 

@@ -30,7 +30,7 @@ from dualmandate.audit.linkage.linking import (
     put_names,
     stages_of,
 )
-from dualmandate.audit.options import AuditOptions, Effort
+from dualmandate.audit.options import AuditOptions, Effort, generator
 from dualmandate.audit.reconstruction.exact import reconstruct_places
 from dualmandate.audit.reconstruction.noisy import most_likely, whole_records
 from dualmandate.audit.tables import PURPOSE, ExactTables, NoisyTables, OnePlace, open_truths
@@ -113,23 +113,28 @@ class ReconstructedCounts:
     left_open: str | None = None
 
 
-def reconstructed_counts(tables: ExactTables | NoisyTables, effort: Effort) -> ReconstructedCounts:
+def reconstructed_counts(tables: ExactTables | NoisyTables, effort: Effort, key: bytes) -> ReconstructedCounts:
     """Of exact tables one file that has them; of noisy ones the most likely file, in whole numbers."""
     if isinstance(tables, NoisyTables):
         likely = most_likely(tables.equations, tables.published, scales=tables.scales, expected=tables.expected)
-        counts = np.array([whole_records(each) for each in likely])
+        draws = generator(key, f"whole records: {tables.name}")
+        counts = np.array([whole_records(each, draws=draws) for each in likely])
         return ReconstructedCounts(counts, np.zeros(len(likely), dtype=np.bool_))
     found = np.zeros((len(tables.places), tables.equations.size), dtype=np.int64)
-    proved, late, done = np.zeros(len(tables.places), dtype=np.bool_), 0, 0
+    proved, late, done, wrong = np.zeros(len(tables.places), dtype=np.bool_), 0, 0, 0
     said = f"reconstructing places of {tables.name} for names"
     for place, each in reconstruct_places(tables, effort, said, variability=False):
+        if isinstance(each, InvalidTables):
+            wrong += 1
+            continue
         found[place] = each.least if each.counts is None else each.counts
         proved[place] = each.unique
         late, done = late + (each.counts is None), done + 1
-    bare = len(tables.places) - done
+    bare = len(tables.places) - done - wrong
     words = (
         (f"in {late:,} places no file was found in time: only records proved there were linked", late),
         (f"in {bare:,} places some cells are counted by no number that is shown: nobody was linked there", bare),
+        (f"in {wrong:,} places the tables contradict each other: nobody was linked there", wrong),
     )
     return ReconstructedCounts(found, proved, "; ".join(text for text, places in words if places) or None)
 
@@ -141,9 +146,9 @@ class LinkageAttack:
     effort: Effort = field(default_factory=Effort)
     name: str = "re-identification"
 
-    def run(self, target: Linkage, key: bytes, /) -> tuple[Finding, ...]:  # noqa: ARG002 - nothing is drawn
+    def run(self, target: Linkage, key: bytes, /) -> tuple[Finding, ...]:
         self.effort.say(f"linking the records of {target.name} to names")
-        found, stages = reconstructed_counts(target.tables, self.effort), target.stages
+        found, stages = reconstructed_counts(target.tables, self.effort, key), target.stages
         records = stages.added(listed(found.counts, target.domain, proved=found.proved))
         linked = partial(put_names, records, keys=stages, linker=_linker(target))
         findings = guarded(lambda: tuple(self._found(target, stages, linked)), name=target.name)

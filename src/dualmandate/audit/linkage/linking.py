@@ -31,15 +31,17 @@ Linker = Callable[[Any, "Stages"], None]  # fills the table `links` (record, nam
 _JUDGED = f"""CREATE TEMP TABLE judged AS
 WITH shares AS (SELECT place, secret, count(*) AS alike FROM truth GROUP BY ALL),
      places AS (SELECT place, sum(alike)::BIGINT AS records, max(alike) AS most,
-                       first(secret ORDER BY alike DESC, secret) AS modal FROM shares GROUP BY place),
+                       count(*) FILTER (alike = largest) AS as_frequent
+                FROM (SELECT *, max(alike) OVER (PARTITION BY place) AS largest FROM shares) GROUP BY place),
      alone AS (SELECT place, widest FROM truth GROUP BY ALL HAVING count(*) = 1),
      once AS (SELECT * FROM truth QUALIFY row_number() OVER (PARTITION BY person ORDER BY row) = 1),
-     known AS (SELECT once.person, place, secret, modal, alike, records,
+     known AS (SELECT once.person, place, secret, alike, records,
+                      CASE WHEN alike = most THEN {PARTS} // as_frequent ELSE 0 END AS modal,
                       alike < most AND alone.place IS NOT NULL AS nonmodal
                FROM once JOIN shares USING (place, secret) JOIN places USING (place)
                LEFT JOIN alone USING (place, widest))
 SELECT claims.linked, claims.proved, coalesce(claims.linked AND claims.secret = known.secret, false) AS correct,
-       coalesce(known.secret = known.modal, false) AS modal_right,
+       coalesce(known.modal, 0)::BIGINT AS modal,
        coalesce(round({PARTS} * alike / records), 0)::BIGINT AS chance, coalesce(nonmodal, false) AS nonmodal
 FROM claims LEFT JOIN known ON known.person = claims.person AND known.place = claims.place"""
 PLACE, PERSON, PROVED = "@place", "@person", "@proved"  # columns beside the attributes, which have no such names
@@ -105,9 +107,9 @@ class Claims:
 class LinkageCounts:
     """Links of some people, how many are right, and how many of the same a guesser gets right who names everybody.
 
-    Guessers know the true shares of each place: one says its most frequent secret (modal), one draws a secret in
-    proportion (proportional, as an expected number, rounded). They are counted twice: for all names, beside the
-    confirmed rate, and for those names that the attack linked, beside its precision.
+    Guessers know the true shares of each place: one says its most frequent secret (modal; of several as frequent, one
+    at random), one draws a secret in proportion (proportional); both as expected numbers, rounded. They are counted
+    twice: for all names, beside the confirmed rate, and for those that the attack linked, beside its precision.
     """
 
     names: int
@@ -163,7 +165,8 @@ def put_names(
 ) -> Claims:
     """Link each record to one name at most, stage after stage, and say of each name what its record says.
 
-    Names with equal keys take records in the order of a digest of the name, which says nothing about them.
+    Names and records with equal keys meet in the order of digests of a name and of a number, which say nothing about
+    them: what a link tells does not depend on the order of levels.
     """
     _check(reconstructed, (PLACE, *keys.columns, *keys.secret), "reconstructed records")
     _check(outside, (PLACE, *keys.columns, PERSON), "names of the outside file")
@@ -192,7 +195,8 @@ def link_in_stages(connection: Any, keys: Stages) -> None:
         on = ", ".join(("place", *(f"k{keys.columns.index(column)}" for column in stage)))
         connection.execute(
             f"""INSERT INTO links
-            WITH r AS (SELECT row, {on}, row_number() OVER (PARTITION BY {on} ORDER BY row) AS turn
+            WITH r AS (SELECT row, {on},
+                              row_number() OVER (PARTITION BY {on} ORDER BY md5('record ' || row), row) AS turn
                        FROM recon ANTI JOIN links ON links.record = recon.row),
                  n AS (SELECT row, {on}, row_number() OVER (PARTITION BY {on} ORDER BY lot, row) AS turn
                        FROM names ANTI JOIN links ON links.name = names.row)
@@ -222,12 +226,13 @@ def judge(claims: Claims, truth: pyarrow.Table, keys: Stages) -> Reidentificatio
 def _counted(connection: Any, where: str) -> LinkageCounts:
     names, putative, confirmed, modal, chance, modal_linked, chance_linked = _numbers(
         connection,
-        f"""SELECT count(*), count(*) FILTER (linked), count(*) FILTER (correct), count(*) FILTER (modal_right),
-            sum(chance), count(*) FILTER (linked AND modal_right), sum(chance) FILTER (linked)
+        f"""SELECT count(*), count(*) FILTER (linked), count(*) FILTER (correct), sum(modal),
+            sum(chance), sum(modal) FILTER (linked), sum(chance) FILTER (linked)
         FROM judged WHERE {where}""",
     )
-    drawn = min(round(chance / PARTS), names), min(round(chance_linked / PARTS), putative)
-    return LinkageCounts(names, putative, confirmed, modal, drawn[0], modal_linked, drawn[1])
+    every = [min(round(parts / PARTS), names) for parts in (modal, chance)]
+    linked = [min(round(parts / PARTS), putative) for parts in (modal_linked, chance_linked)]
+    return LinkageCounts(names, putative, confirmed, every[0], every[1], linked[0], linked[1])
 
 
 def _by_chance(connection: Any, keys: Stages) -> int:

@@ -22,14 +22,16 @@ absolute errors, which is the better one where noise has long tails. Both take o
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from dualmandate.audit.finding import Baseline, Finding, Rate, Reference
+from dualmandate.audit.finding import OF_OWN_SIZE, Baseline, Finding, Rate, Reference
 from dualmandate.audit.options import Effort, generator
 from dualmandate.audit.reconstruction.solving import highs_model
 from dualmandate.audit.tables import Equations, NoisyTables, Truths, levels_in_words, open_truths
@@ -40,6 +42,8 @@ from dualmandate.population.arrays import Booleans, Floats, Integers
 SWEEPS = 200
 SETTLED = 1e-9  # The fit ends where one sweep changes no dual by more than this.
 FEWEST = 1e-9  # At least this much is expected in a cell that may occur at all.
+LOTS, DIGITS = 41, 9  # Remainders that are equal but for rounding are taken in a random order.
+ALIKE = 1e-9  # What is expected within this share of the most is expected as much.
 STEPS = 300
 STILL = 40  # After this many steps without a bit that changes, bits are taken as found.
 MOST_PERSONS = 5_000
@@ -76,18 +80,23 @@ def least_absolute(equations: Equations, published: Floats, *, scales: Floats, l
     return np.asarray(np.maximum(np.array(model.getSolution().col_value)[:size], 0.0))
 
 
-def whole_records(found: Floats, *, total: int | None = None) -> Integers:
-    """Whole counts near real ones with a given total (the nearest by default); largest remainders are rounded up."""
+def whole_records(found: Floats, *, total: int | None = None, draws: np.random.Generator | None = None) -> Integers:
+    """Whole counts near real ones with a given total (the nearest by default); largest remainders are rounded up.
+
+    Among equal remainders `draws` decide, so that the order of levels does not.
+    """
     floor = np.floor(found).astype(np.int64)
     wanted = round(float(found.sum())) if total is None else total
     more = wanted - int(floor.sum())
+    lots = (np.random.default_rng(LOTS) if draws is None else draws).permutation(len(found))
+    remainders = np.round(found - floor, DIGITS)
     if more > 0:
-        order = np.argsort(-(found - floor), kind="stable")
+        order = np.lexsort((lots, -remainders))
         each, extra = divmod(more, len(found))
         floor += each
         floor[order[:extra]] += 1
     elif more < 0:
-        for cell in np.argsort(found - floor, kind="stable"):
+        for cell in np.lexsort((lots, remainders)):
             taken = min(int(floor[cell]), -more)
             floor[cell] -= taken
             more += taken
@@ -252,11 +261,27 @@ def guess(truth: Integers) -> Floats:
 
 
 def guessers(truth: Integers, expected: Floats) -> tuple[Baseline, Baseline]:
-    """How many records those get right who draw in proportion to what they expect, or say the most expected cell."""
+    """How many records those get right who draw in proportion to what they expect, or say the most expected cell.
+
+    Of cells that are expected alike, one is said at random: what is counted is what that comes to on average.
+    """
     records = int(truth.sum())
     drawn = min(round(float(np.minimum(expected, truth).sum())), records)
-    modal = int(np.take_along_axis(truth, expected.argmax(axis=1)[:, None], axis=1).sum())
+    modal = round(float((truth * modal_shares(expected)).sum()))
     return Baseline("proportional guesser", Rate(drawn, records)), Baseline("modal guesser", Rate(modal, records))
+
+
+def modal_shares(chances: Floats) -> Floats:
+    """1 for the largest of each row, or equal parts for several that are as large; shape as given."""
+    most = chances.max(axis=-1, keepdims=True)
+    alike = (chances >= most * (1 - ALIKE)) & (chances > 0)
+    return np.asarray(alike / np.maximum(alike.sum(axis=-1, keepdims=True), 1))
+
+
+def of_size(found: Floats, truth: NDArray[Any]) -> Floats:
+    """A file as somebody has it who knows how many live in each place; shape as given, (places, cells)."""
+    sizes, wanted = found.sum(axis=1, keepdims=True), truth.sum(axis=1, keepdims=True)
+    return np.asarray(found * np.divide(wanted, sizes, out=np.zeros_like(sizes), where=sizes > 0))
 
 
 @dataclass(frozen=True)
@@ -280,21 +305,49 @@ class NoisyTablesAttack:
             truths = {"synthetic": drawn}
         found = most_likely(target.equations, published, scales=target.scales, expected=target.expected)
         return tuple(
-            self._judged(target, found, reference, truth) for reference, truth in truths.items() if truth.sum()
+            finding
+            for reference, truth in truths.items()
+            if truth.sum()
+            for finding in self._judged(target, found, reference, truth)
         )
 
-    def _judged(self, target: NoisyTables, found: Floats, reference: Reference, truth: Integers) -> Finding:
-        records = int(truth.sum())
-        right, better = never_below_guessing(found, target.expected, truth)
-        return Finding(
+    def _judged(self, target: NoisyTables, found: Floats, reference: Reference, truth: Integers) -> Iterator[Finding]:
+        """Records right at the true sizes of places; then precision and recall at those the attacker reckons with.
+
+        Guessers know these sizes and everybody elsewhere, but no table: they do not move with the noise.
+        """
+        records, places = int(truth.sum()), len(truth)
+        believed = of_size(guess(truth) * (target.expected > 0), truth)
+        right, better = never_below_guessing(of_size(found, truth), of_size(target.expected, truth), truth)
+        behind = f"the most likely file behind {target.name} ({target.protection})"
+        taken = "taken as one place" if places == 1 else f"rebuilt place by place, {places:,} of them"
+        knows = f"the tables, how their errors were made, and {target.prior}"
+        make = partial(
+            Finding,
             attack=self.name,
-            claim=f"records right in the most likely file behind {target.name} ({target.protection})"
-            + ("" if better else "; the tables gave nothing beyond a guess, and it counts"),
-            success=Rate(min(round(right), records), records),
-            baselines=guessers(truth, target.expected),
-            attacker_knows=f"the tables, how their errors were made, and {target.prior}",
+            baselines=guessers(truth, believed),
             coarsening=target.coarsening,
             reference=reference,
+        )
+        yield make(
+            claim=f"records right in {behind}, {taken}"
+            + ("" if better else "; the tables gave nothing beyond a guess, and it counts"),
+            success=Rate(min(round(right), records), records),
+            attacker_knows=f"{knows}; and how many {'there are' if places == 1 else 'live in each place'}, so that "
+            "precision and recall are one",
+        )
+        matched, claimed = round(float(np.minimum(found, truth).sum())), round(float(found.sum()))
+        of_own_size = f"{OF_OWN_SIZE} ({claimed:,} records for {records:,})"
+        if claimed:
+            yield make(
+                claim=f"precision: records of {behind} that are real, {of_own_size}",
+                success=Rate(min(matched, claimed), claimed),
+                attacker_knows=knows,
+            )
+        yield make(
+            claim=f"recall: records that {behind} holds, {of_own_size}",
+            success=Rate(min(matched, records), records),
+            attacker_knows=knows,
         )
 
 

@@ -34,15 +34,17 @@ from dualmandate.audit.tables import (
     open_truths,
     place_attribute,
 )
-from dualmandate.errors import Refusal, TooLarge
-from dualmandate.mechanism import GEOMETRIC
+from dualmandate.errors import InvalidMechanism, Refusal, TooLarge
+from dualmandate.mechanism import GEOMETRIC, simulation_keys
+from dualmandate.mechanism.data_dependent import RecordsCurator
 from dualmandate.planning.plan import Plan
 from dualmandate.planning.program import Program
 from dualmandate.planning.release_spec import release_spec_of_plan
-from dualmandate.population import Domain
+from dualmandate.population import Domain, Histogram
 from dualmandate.population.arrays import Floats, Integers
 from dualmandate.population.wording import percent, stated_loss
-from dualmandate.publication.release_spec import known_histogram
+from dualmandate.publication.measuring import by_table
+from dualmandate.publication.release_spec import OrderedTechnology, known_histogram
 
 MOST_PLACES, MOST_RECORDS, MOST_IN_PLACE = 100, 20_000, 2_000
 LARGEST_COMPARED_PLACE = 2**14  # Methods are compared in places of at most this many cells.
@@ -239,16 +241,18 @@ def planned_method(plan: Plan, place: OnePlace, people: Integers, key: bytes) ->
 
 def promised_error(plan: Plan, place: OnePlace) -> float | None:
     """The mean absolute error of a number of these tables by the plan's frontier, before anything is drawn."""
-    errors, counts = _promised(plan), plan.technology.noise_frontier.query_counts
+    errors, counts = _promised(plan), plan.technology.frontier.query_counts
     names = [table.name for table in place.tables]
     return sum(errors[name] * counts[name] for name in names) / sum(counts[name] for name in names) if errors else None
 
 
 def _promised(plan: Plan) -> dict[str, float]:
     """By table, the mean absolute error of a number; nothing where the frontier does not state it."""
-    measured = plan.technology.noise_frontier
+    technology = plan.technology
+    simulated = technology.drawn is not None  # its frontier is counted as the program counts
+    measured = technology.frontier if simulated else technology.noise_frontier
     try:
-        losses = measured.table_errors(float(plan.loss.amount), "absolute")
+        losses = measured.table_errors(plan.choice.epsilon if simulated else float(plan.loss.amount), "absolute")
     except Refusal:
         return {}
     return {name: loss / measured.query_counts[name] for name, loss in losses.items()}
@@ -259,6 +263,8 @@ def _released(plan: Plan, place: OnePlace, people: Integers, draws: np.random.Ge
     if domain.size > LARGEST_MEASURED:
         raise TooLarge(f"{domain.size:,} cells", why="all of them are counted", instead="plan for fewer")
     order = release_spec_of_plan(plan)
+    if order.technology is not None:
+        return _told(plan, order.technology, _everywhere(place, people, domain.shape), place, len(people), draws)
     rows = sum(group.rows.size for group in order.groups)
     if rows > LARGEST_MEASURED:
         raise TooLarge(f"{rows:,} rows are measured", why="all of them are drawn", instead="plan for fewer")
@@ -284,6 +290,26 @@ def _released(plan: Plan, place: OnePlace, people: Integers, draws: np.random.Ge
     return found
 
 
+def _told(
+    plan: Plan,
+    technology: OrderedTechnology,
+    counts: Integers,
+    place: OnePlace,
+    places: int,
+    draws: np.random.Generator,
+) -> Numbers:
+    """What a technology tells of these people, with keys of the audit; errors are those that were planned."""
+    curator = RecordsCurator(Histogram(plan.program.domain, counts), simulation_keys(int(draws.integers(2**62)), 0))
+    told = technology.tell(curator, plan.program.protection)
+    promised = _promised(plan)
+    found: Numbers = {}
+    for table, own in zip(technology.workload.tables, by_table(technology.workload.tables, told.values), strict=True):
+        if table in place.tables:
+            here = place.by_place(table, own)[:places].astype(np.float64)
+            found[table.name] = here, np.full(here.shape, promised.get(table.name, 1.0))
+    return found
+
+
 def _everywhere(place: OnePlace, people: Integers, shape: tuple[int, ...]) -> Integers:
     """Counts of the whole domain: these people in the first places."""
     if place.axis is None:
@@ -299,6 +325,12 @@ def _with_noise(plan: Plan, place: OnePlace, people: Integers, draws: np.random.
     Numbers that a strategy puts together from many rows have errors that are nearly normal.
     """
     found: Numbers = {}
+    if plan.technology.drawn is not None:
+        raise InvalidMechanism(
+            f"'{plan.technology.strategy}' over a domain that is not tried out whole",
+            why="its errors depend on the data, and noise of one size would not stand for them",
+            instead="audit a release",
+        )
     promised = _promised(plan)
     for group, spent in plan.allocation.items():
         measurement = plan.technology.measurements[group]

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 
-from dualmandate.audit.claims.attack import ClaimedGroup, ClaimedNoise, ClaimedRelease, Labels
+from dualmandate.audit.claims.attack import ClaimedGroup, ClaimedNoise, ClaimedRelease, Labels, ToldRelease
 from dualmandate.audit.claims.checks import FEWEST, RowNoise, SharedNoise, own_law, shared_noise
+from dualmandate.audit.claims.exact_groups import ExactGroups
 from dualmandate.audit.claims.membership import membership_in
+from dualmandate.audit.claims.true_residuals import Places
 from dualmandate.audit.linkage.attack import Homes, linkage_targets
 from dualmandate.audit.options import AuditOptions
 from dualmandate.audit.reconstruction.noisy import tables_with_noise
@@ -22,10 +24,13 @@ from dualmandate.audit.tables import (
     NoisyTables,
     OnePlace,
     Targets,
+    Truths,
+    by_place,
     check_place,
-    count_all,
+    count_cells,
     levels_in_words,
     one_place,
+    place_attribute,
 )
 from dualmandate.errors import InvalidRequest, Place, Refusal, TooLarge
 from dualmandate.mechanism import Noise
@@ -33,16 +38,25 @@ from dualmandate.mechanism.rows import cell_change
 from dualmandate.mechanism.technologies import noise_named
 from dualmandate.planning.release_spec import carried_program, load_release
 from dualmandate.population import Neighbors, PrivacyLoss, PrivacyMeasure
-from dualmandate.population.arrays import Integers
+from dualmandate.population.arrays import Floats, Integers
 from dualmandate.population.domain import LARGEST_DENSE_HISTOGRAM, dense_shape
+from dualmandate.population.labels import label_of
 from dualmandate.program.program import ProgramFile
 from dualmandate.publication.release import Release
 from dualmandate.publication.release_spec import NUMBER_OF_RECORDS
+from dualmandate.publication.writing import PublishedTable
 from dualmandate.workload import Table, Tabulation, Workload
 from dualmandate.workload.statistics_count import count_statistics
 
 PROBED = 2**36  # records of a cell at most, in files that rows are told apart by
 SEED = 53  # of these files: they are no data
+UNLIKE = 1e-6  # of a number: machines round the same steps otherwise
+HALF_OF_90 = 1.6449  # standard errors, of a normal law
+TOLD = (
+    "the loss computed again from rows, checks of the noise that was drawn, and membership: '{name}' chooses its draws "
+    "as it goes on, so that there are no rows, fixed beforehand and some of them redundant, for these to see; the loss "
+    "is the one that the ledger was charged"
+)
 
 
 def targets_of(release: Release, options: AuditOptions) -> Targets:
@@ -57,14 +71,19 @@ def targets_of(release: Release, options: AuditOptions) -> Targets:
         )
     options.effort.say("reading the release")
     beside, apart = compared_rows(release, program, options.beside)
-    claimed = claim_of(release, program, beside)
-    member = membership_in(claimed, options.key)
+    truths = {reference: count_cells(path, program.domain, program.rules) for reference, path in options.files.items()}
+    claimed = replace(claim_of(release, program, beside), truths=truths, places=_places(program, options.place))
+    member = None if claimed.told is not None else membership_in(claimed, options.key)
     clipped = {table["name"]: table["clipped"] for table in release.facts["tables"] if table.get("clipped")}
-    sure = (claimed,) if member is None else (claimed, member)
-    if member is None:
+    groups = {table.name: table.query_count for table in _exact_tables(program) if table.query_count > 1}
+    exact = (ExactGroups(groups, claimed.coarsening),) if groups else ()
+    sure = (claimed, *exact) if member is None else (claimed, *exact, member)
+    if claimed.told is not None:
+        apart = (*apart, TOLD.format(name=release.technology))
+    elif member is None:
         apart = (*apart, "membership: tests are for units of one record, whose measured rows have one kind of noise")
     try:
-        noisy, left_out, place = noisy_tables(release, program, options)
+        noisy, left_out, place = noisy_tables(release, program, options, truths)
     except Refusal as refusal:
         linkage_targets((), None, options)
         words = f"reconstruction of records: {refusal.what} ({refusal.why})"
@@ -72,6 +91,16 @@ def targets_of(release: Release, options: AuditOptions) -> Targets:
     homes = Homes.of_program(program.domain, place, program.rules, published=True)
     attacked = (*sure, noisy, *linkage_targets((noisy,), homes, options))
     return Targets(attacked, (*apart, *left_out), clipped=clipped)
+
+
+def _places(program: ProgramFile, named: str | None) -> Places | None:
+    """The attribute by which noise is looked at place by place."""
+    name = place_attribute(program.workload, named)
+    if name is None:
+        return None
+    told = program.domain.attribute(name)
+    names = tuple(f"{name} {label_of(told.level_labels, level)}" for level in told.levels)
+    return Places(program.domain.axis(name), names)
 
 
 def claim_of(release: Release, program: ProgramFile, beside: Mapping[str, SharedNoise] | None = None) -> ClaimedRelease:
@@ -106,7 +135,7 @@ def claim_of(release: Release, program: ProgramFile, beside: Mapping[str, Shared
         program.protection.most_records_per_unit,
         beside or {},
         dense_shape(program.domain),
-        {table.name: table.query_count for table in _exact_tables(program) if table.query_count > 1},
+        told=None if release.technology is None else told_release(release),
     )
 
 
@@ -115,18 +144,34 @@ def _exact_tables(program: ProgramFile) -> tuple[Table, ...]:
     return Workload.from_tabulations(program.domain, exact).tables if exact else ()
 
 
+def told_release(release: Release) -> ToldRelease:
+    """The transcript of a release, and how many of its estimates are others than follow from it here."""
+    transcript, told = release.transcript(), release.told()
+    noises = tuple(dict.fromkeys(draw.noise for draw in transcript if draw.noise is not None))
+    values = np.concatenate([draw.values for draw in transcript])
+    shown = [table["name"] for table in release.facts["tables"] if not table["exact"]]
+    estimates = np.concatenate([release.published(name).estimates for name in shown])
+    unlike = int(np.count_nonzero(np.abs(estimates - told) > UNLIKE * np.maximum(1.0, np.abs(told))))
+    words = f"{len(transcript):,} draws, told again without the records, to {UNLIKE:g} of each number"
+    return ToldRelease(tuple(map(_claimed, noises)), values, len(estimates), unlike, words)
+
+
+def _claimed(noise: Noise) -> ClaimedNoise:
+    return ClaimedNoise(f"discrete {noise.law} {noise.parameter}", noise.law, noise.parameter, _log_pmf(noise), noise)
+
+
 def _group(release: Release, name: str, shape: tuple[int, ...]) -> ClaimedGroup:
     rows = release.measurement(name).rows
     stated = next(each for each in release.facts["groups"] if each["name"] == name)
     noises = [noise_named(each["law"], Fraction(each["parameter"])) for each in stated["noises"]]
-    claimed = tuple(
-        ClaimedNoise(f"discrete {noise.law} {noise.parameter}", noise.law, noise.parameter, _log_pmf(noise), noise)
-        for noise in noises
-    )
+    claimed = tuple(map(_claimed, noises))
     kinds = rows.kinds().astype(np.int64, copy=False)  # one number of no size where all rows are of one kind
     values = release.measurements(name).values
+    counted = rows.counted or ()  # of a strategy, all rows are one table
+    starts = np.cumsum([0, *(table.query_count for table in counted)])
+    tables = {table.name: int(start) for table, start in zip(counted, starts[:-1], strict=True)}
     return ClaimedGroup(
-        name, rows.changed, kinds, claimed, values, lambda histogram: rows.count(histogram.reshape(shape))
+        name, rows.changed, kinds, claimed, values, lambda histogram: rows.count(histogram.reshape(shape)), tables
     )
 
 
@@ -152,7 +197,7 @@ def _kept(program: ProgramFile) -> Callable[[int, int], bool] | None:
 
 
 def noisy_tables(
-    release: Release, program: ProgramFile, options: AuditOptions
+    release: Release, program: ProgramFile, options: AuditOptions, truths: Truths
 ) -> tuple[NoisyTables, tuple[str, ...], OnePlace]:
     """Its unbiased estimates as tables with errors of known size, place after place; what is left out; the places."""
     known = {table.name for table in program.workload.tables}
@@ -164,12 +209,10 @@ def noisy_tables(
     for table in place.tables:
         found = release.published(table.name)
         estimates.append(place.by_place(table, found.estimates).astype(np.float64))
-        errors.append(place.by_place(table, found.standard_errors).astype(np.float64).mean(axis=0) * MEAN_SIZE)
+        spreads = found.standard_errors if release.technology is None else _spreads(found)
+        errors.append(place.by_place(table, spreads).astype(np.float64).mean(axis=0) * MEAN_SIZE)
     published, scales = np.concatenate(estimates, axis=1), np.concatenate(errors)
     ends = [f"{size:.3g}" for size in (scales.min(), scales.max())]
-    truths = {
-        reference: count_all(path, program.domain, place, program.rules) for reference, path in options.files.items()
-    }
     target = tables_with_noise(
         f"release {release.facts['release']}",
         equations,
@@ -178,9 +221,20 @@ def noisy_tables(
         place.domain,
         protection=f"errors of {' to '.join(dict.fromkeys(ends))} on average",
         prior="what all places together are like" if place.axis is not None else "how many there are",
-        truths=truths,
+        truths=by_place(truths, place),
     )
     return target, place.not_tried("the reconstruction"), place
+
+
+def _spreads(table: PublishedTable) -> Floats:
+    """About what standard errors would be where only intervals are stated: their 90 % half-widths, as if normal."""
+    if "lower_90" not in table.intervals:
+        raise InvalidRequest(
+            f"the reconstruction of records from '{table.name}'",
+            why="how far off its numbers are is not stated",
+            instead="audit its tables as a folder of anybody's tables",
+        )
+    return np.asarray((table.intervals["upper_90"] - table.intervals["lower_90"]) / 2 / HALF_OF_90)
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,11 +253,16 @@ def compared_rows(
     """What each of the other releases has in common with this one, and which could not be compared, in words."""
     found: dict[str, SharedNoise] = {}
     left_out: list[str] = []
+    if others and release.technology is not None:
+        return {}, (f"noise of other releases beside this one: '{release.technology}' has no rows to compare",)
     own = _rows(release, program) if others else None
     for place in others:
         other = load_release(place)
         _check_another(release, other, place)
         theirs = carried_program(other.folder, other.facts)
+        if other.technology is not None:
+            left_out.append(f"noise of release {other.facts['release']} beside this one: it has no rows to compare")
+            continue
         name = f"release {other.facts['release']} of {other.facts['program']}"
         assert own is not None
         same = theirs.domain == program.domain

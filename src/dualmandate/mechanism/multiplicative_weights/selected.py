@@ -13,17 +13,27 @@ to measure, or all of it where there is nothing to choose.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from statistics import NormalDist
 from typing import Literal
 
 import numpy as np
 
 from dualmandate.errors import InvalidInvariant, InvalidLoss, InvalidMechanism, TooLarge
-from dualmandate.mechanism.data_dependent import Answers, Keys
-from dualmandate.mechanism.exponential import rate_of, select
+from dualmandate.mechanism.data_dependent import (
+    Answers,
+    Curator,
+    Keys,
+    RecordsCurator,
+    Told,
+    chosen,
+    measured,
+    noise_of_sampler,
+)
+from dualmandate.mechanism.exponential import rate_of
 from dualmandate.mechanism.mechanism import EVERY_PERSON
 from dualmandate.mechanism.multiplicative_weights.cliques import LARGEST_TREE
 from dualmandate.mechanism.multiplicative_weights.fit import AskedTable, FittedDistribution, NoisyReading
@@ -44,6 +54,8 @@ MOST_ROUNDS = 200  # by default
 MOST_RECORDS = 2**36
 MOST_MOVES = 2**23  # times twice as many records: scores stay below 2⁶⁰
 MOST_PENALTY = 2**60
+
+COVERS = "all answers at once, bias and noise: the largest error of all was measured too"
 
 Candidates = Literal["tables", "queries"]
 
@@ -91,29 +103,46 @@ class MultiplicativeWeights:
         probability: float = 0.9,
     ) -> Answers:
         """One release: the answers of the fitted distribution, and how far off the worst of them is."""
-        tasks = Tasks.of(workload, protection, self.candidates)
-        draws = ExactDraws(Fraction(loss), self.privacy_measure, protection, keys)
-        truth = tasks.truth(counts)
-        fitted = FittedDistribution(workload.domain, draws.total(counts.total))
-        rounds = self.rounds or default_rounds(tasks, draws, fitted.total)
-        answers = self._rounds(tasks, draws, truth, fitted, min(rounds, len(tasks)))
-        reach = draws.worst(tasks.off(truth, answers), tasks.query_moves, probability) / tasks.denominator
-        half = reach + float(max(tasks.weights)) / 2  # what rounding hides
-        weighted = [float(weight) * each for weight, each in zip(tasks.weights, answers, strict=True)]
-        return Answers(
-            np.concatenate(weighted),
-            np.full(workload.query_count, half),
-            "all answers at once, bias and noise: the largest error of all was measured too",
-        )
+        told = self.tell(RecordsCurator(counts, keys), workload, loss, protection=protection)
+        return told.answers(probability)
 
-    def _rounds(
-        self, tasks: Tasks, draws: ExactDraws, truth: list[Integers], fitted: FittedDistribution, rounds: int
-    ) -> list[Floats]:
+    @property
+    def models_records(self) -> bool:
+        return False
+
+    @property
+    def parameters(self) -> dict[str, str]:
+        stated = {"rounds": self.rounds, "candidates": self.candidates}
+        return {"replays": str(self.replays), **{name: str(each) for name, each in stated.items() if each is not None}}
+
+    def check(self, workload: Workload, protection: Protection) -> None:
+        """Refuse exact totals, tables that tell too many cells apart, and queries that are too many to be scored."""
+        Tasks.of(workload, protection, self.candidates)
+
+    def tell(self, curator: Curator, workload: Workload, loss: Fraction, *, protection: Protection) -> Told:
+        """The same from the draws of a curator."""
+        tasks = Tasks.of(workload, protection, self.candidates)
+        draws = ExactDraws(Fraction(loss), self.privacy_measure, protection, curator)
+        fitted = FittedDistribution(workload.domain, draws.total())
+        rounds = self.rounds or default_rounds(tasks, draws, fitted.total)
+        answers = self._rounds(tasks, draws, fitted, min(rounds, len(tasks)))
+        worst, sampler = draws.worst(lambda counts: tasks.off(tasks.truth(counts), answers), tasks.query_moves)
+        weighted = [float(weight) * each for weight, each in zip(tasks.weights, answers, strict=True)]
+        rounding = float(max(tasks.weights)) / 2  # what rounding hides
+
+        def half_widths(probability: float) -> Floats:
+            reach = (worst + tail(sampler, 1 - probability)) / tasks.denominator
+            return np.full(workload.query_count, reach + rounding)
+
+        said = dict.fromkeys(each.asked.table.name for each in fitted.readings)
+        return Told(np.concatenate(weighted), half_widths, COVERS, measured=tuple(said))
+
+    def _rounds(self, tasks: Tasks, draws: ExactDraws, fitted: FittedDistribution, rounds: int) -> list[Floats]:
         """The answers of each table after all rounds; without replays the average of those before each round."""
-        chosen = rounds < len(tasks)
+        chooses = rounds < len(tasks)
         share = draws.for_rounds / rounds
-        choice = share * tasks.choice_share if chosen else Fraction(0)
-        measured = share - choice
+        choice = share * tasks.choice_share if chooses else Fraction(0)
+        rest = share - choice
         answers = [fitted.answers(asked) for asked in tasks.asked]
         average = [np.zeros_like(each) for each in answers]
         left = list(range(len(tasks)))
@@ -123,12 +152,12 @@ class MultiplicativeWeights:
             if not open_:
                 break  # what is left would join too many attributes; which is public
             task = open_[0]
-            if chosen:
-                scores = tasks.scores(truth, answers, draws, measured)[open_]
-                task = open_[draws.choice(f"round {number} choice", scores, tasks.score_moves, choice)]
-            if tasks.whole or not chosen:
+            if chooses:
+                scored = tasks.scored(answers, draws, rest, open_)
+                task = open_[draws.choice(f"round {number} choice", scored, tasks.score_moves, choice)]
+            if tasks.whole or not chooses:
                 left.remove(task)  # one that is measured query by query may be measured again
-            fitted.read(tasks.measure(task, truth, draws, f"round {number} values", measured))
+            fitted.read(tasks.measure(task, draws, f"round {number} values", rest))
             if self.replays:
                 fitted.replay(self.replays)
             else:
@@ -207,10 +236,17 @@ class Tasks:
                 why="sums of weighted errors would not fit 64 bits",
                 instead="divide the records into parts, each with a release of its own",
             )
-        names = counts.domain.names
-        return [
-            asked.workload.answers(counts.project(names[axis] for axis in asked.axes).counts) for asked in self.asked
-        ]
+        if not self._truths or self._truths[0][0] is not counts:
+            names = counts.domain.names
+            each = (counts.project(names[axis] for axis in asked.axes).counts for asked in self.asked)
+            found = [asked.workload.answers(own) for asked, own in zip(self.asked, each, strict=True)]
+            self._truths[:] = [(counts, found)]
+        return self._truths[0][1]
+
+    @cached_property
+    def _truths(self) -> list[tuple[Counts, list[Integers]]]:
+        """The answers of the counts that were asked about last: every round asks about the same."""
+        return []
 
     def off(self, truth: list[Integers], answers: Sequence[Floats]) -> Integers:
         """How far each answer is off, weighted; whole numbers of 1/denominator."""
@@ -218,6 +254,13 @@ class Tasks:
         return np.concatenate(
             [np.abs(exact - _rounded(fitted)) * int(weight * self.denominator) for exact, fitted, weight in each]
         )
+
+    def scored(
+        self, answers: Sequence[Floats], draws: ExactDraws, loss: Fraction, open_: Sequence[int]
+    ) -> Callable[[Counts], Integers]:
+        """The scores of what may still be measured, as a function of the counts."""
+        asked = list(answers)  # as they are now
+        return lambda counts: self.scores(self.truth(counts), asked, draws, loss)[list(open_)]
 
     def scores(self, truth: list[Integers], answers: Sequence[Floats], draws: ExactDraws, loss: Fraction) -> Integers:
         """How wrong what may be measured is; of whole tables beyond what noise alone would be, which is public."""
@@ -235,12 +278,16 @@ class Tasks:
         ]
         return np.asarray(sums - np.array(noise, dtype=np.int64))
 
-    def measure(self, task: int, truth: list[Integers], draws: ExactDraws, name: str, loss: Fraction) -> NoisyReading:
+    def measure(self, task: int, draws: ExactDraws, name: str, loss: Fraction) -> NoisyReading:
         table, row = self._place(task)
-        asked, exact = self.asked[table], truth[table]
-        if not self.whole:
-            asked, exact = asked.query(row), exact[row : row + 1]
-        return NoisyReading(asked, *draws.measured(name, exact, self.powers[table], loss))
+        asked, powers = self.asked[table], self.powers[table]
+        words = f"'{asked.table.name}'"
+        if self.whole:
+            values = draws.measured(name, words, lambda counts: self.truth(counts)[table], powers, loss)
+        else:
+            asked, words = asked.query(row), f"query {row + 1} of {words}"
+            values = draws.measured(name, words, lambda counts: self.truth(counts)[table][row : row + 1], powers, loss)
+        return NoisyReading(asked, values, draws.variance(powers, loss))
 
     def _place(self, task: int) -> tuple[int, int]:
         if self.whole:
@@ -257,7 +304,7 @@ class ExactDraws:
     loss: Fraction
     privacy_measure: PrivacyMeasure
     protection: Protection
-    keys: Keys
+    curator: Curator
 
     def __post_init__(self) -> None:
         if not self.loss > 0:
@@ -280,36 +327,44 @@ class ExactDraws:
     def for_rounds(self) -> Fraction:
         return self.loss - self.for_total - self.for_interval
 
-    def total(self, exact: int) -> float:
+    def total(self) -> float:
         """The number of records, noisy where it is a secret."""
         if not self.for_total:
-            return float(exact)
+            return float(self.curator.known_total())
         moves = Fraction(self.protection.most_records_per_unit)
         powers = {PrivacyMeasure.PURE_DP: moves, PrivacyMeasure.ZCDP: moves**2}
-        values, _ = self.measured("total", np.array([exact], dtype=np.int64), powers, self.for_total)
+        words = "the number of records"
+        values = self.measured("total", words, lambda counts: np.array([counts.total]), powers, self.for_total)
         return min(max(0.0, float(values[0])), float(MOST_RECORDS))
 
-    def choice(self, name: str, scores: Integers, moves: int, loss: Fraction) -> int:
+    def choice(self, name: str, scores: Callable[[Counts], Integers], moves: int, loss: Fraction) -> int:
         rate = rate_of(loss, self.privacy_measure, self.protection, sensitivity=moves)
-        return select(scores, rate=rate, key=self.keys(name))
+        return chosen(self.curator, name, "what is answered worst, of all that may be measured", scores, rate)
 
     def measured(
-        self, name: str, exact: Integers, powers: dict[PrivacyMeasure, Fraction], loss: Fraction
-    ) -> tuple[Integers, float]:
-        """Noisy values, and the variance of the noise of each."""
-        noise = self._sampler(powers, loss).draw(self.keys(name), range(len(exact)))
-        return exact + noise, self.variance(powers, loss)
+        self,
+        name: str,
+        words: str,
+        exact: Callable[[Counts], Integers],
+        powers: dict[PrivacyMeasure, Fraction],
+        loss: Fraction,
+    ) -> Integers:
+        """Noisy values."""
+        return measured(self.curator, name, words, exact, noise_of_sampler(self._sampler(powers, loss)))
 
     def variance(self, powers: dict[PrivacyMeasure, Fraction], loss: Fraction) -> float:
         """What noise is taken to vary by where it is weighed."""
         return noise_variance(self._sampler(powers, loss))
 
-    def worst(self, off: Integers, moves: int, probability: float) -> float:
-        """A number that all errors are within with the asked probability, whatever the data."""
+    def worst(self, off: Callable[[Counts], Integers], moves: int) -> tuple[float, LaplaceSampler | GaussianSampler]:
+        """The largest error of all, with noise, and what drew that: with its tail it holds whatever the data are."""
         powers = {PrivacyMeasure.PURE_DP: Fraction(moves), PrivacyMeasure.ZCDP: Fraction(moves**2)}
-        values, _ = self.measured("interval", off.max(keepdims=True), powers, self.for_interval)
+        words = "the largest error of all answers"
+        values = self.measured(
+            "interval", words, lambda counts: off(counts).max(keepdims=True), powers, self.for_interval
+        )
         # No error is below 0; so what noise says of that is not believed.
-        return max(0.0, float(values[0])) + tail(self._sampler(powers, self.for_interval), 1 - probability)
+        return max(0.0, float(values[0])), self._sampler(powers, self.for_interval)
 
     def _sampler(self, powers: dict[PrivacyMeasure, Fraction], loss: Fraction) -> LaplaceSampler | GaussianSampler:
         power = powers[self.privacy_measure]

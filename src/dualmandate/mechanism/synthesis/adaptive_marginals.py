@@ -24,10 +24,19 @@ from itertools import combinations
 import numpy as np
 
 from dualmandate.errors import InvalidLoss, InvalidMechanism, InvalidWorkload, TooLarge
-from dualmandate.mechanism.data_dependent import Answers, Keys
-from dualmandate.mechanism.exponential import rate_of, select
+from dualmandate.mechanism.data_dependent import (
+    Answers,
+    Curator,
+    Keys,
+    RecordsCurator,
+    Told,
+    chosen,
+    measured,
+    noise_of_sampler,
+)
+from dualmandate.mechanism.exponential import rate_of
 from dualmandate.mechanism.mechanism import EVERY_PERSON
-from dualmandate.mechanism.noise import GaussianSampler, LaplaceSampler, NoiseKey
+from dualmandate.mechanism.noise import GaussianSampler, LaplaceSampler
 from dualmandate.mechanism.synthesis.junction_tree import (
     MOST_HELD,
     Places,
@@ -58,6 +67,12 @@ BELIEF = 0.3  # of N/S is the evenness: a few cells are off by much, and most by
 LEAST_EVENNESS = 1e-3
 SPREAD = 0.3  # N/S of a marginal that deserves to be measured: what is left of its errors after it was
 FIRST_STEPS, STEPS, LAST_STEPS = 100, 20, 400  # of the fit
+ALL = "all records"  # the marginal of no attributes
+COVERS = (
+    "each number with the probability of its interval: in tables within a measured marginal the noise of it, and how "
+    "far the model is from what was measured; in others, by the measured distance of the whole table, also whatever "
+    "the model misses"
+)
 
 
 @dataclass(frozen=True)
@@ -110,6 +125,19 @@ class AdaptiveMarginals:
     def name(self) -> str:
         return "marginals chosen by what is missed"
 
+    @property
+    def models_records(self) -> bool:
+        return True
+
+    @property
+    def parameters(self) -> dict[str, str]:
+        return {"rounds_an_attribute": str(self.rounds_an_attribute), "largest_model": str(self.largest_model)}
+
+    def check(self, workload: Workload, protection: Protection) -> None:
+        """Refuse exact totals, tables that are too large, and attributes that no model holds."""
+        _Moves.of(self.privacy_measure, protection)
+        _Asked.of(workload, self.largest_model)
+
     def answer(
         self,
         counts: Counts,
@@ -134,25 +162,44 @@ class AdaptiveMarginals:
         probability: float = 0.9,
     ) -> Synthesis:
         """One release, for a loss of at most so much: the model, its answers with half-widths, and records."""
-        if not loss > 0 or not 0.0 < probability < 1.0:
+        if not 0.0 < probability < 1.0:
             raise InvalidLoss(
                 f"a release for {self.privacy_measure} = {loss!s:.40}, with intervals at {probability}",
-                why="noise is set by a positive loss, and an interval holds with a probability below 1",
-                instead="state a positive fraction, and 0 < probability < 1",
+                why="an interval holds with a probability below 1",
+                instead="state 0 < probability < 1",
             )
-        asked = _Asked.of(workload, self.largest_model)
         if (counts.domain.names, counts.domain.shape) != (workload.domain.names, workload.domain.shape):
             raise InvalidWorkload(
                 "the tables are about other attributes or levels than the records have",
                 why="a table counts the levels of its own domain",
                 instead="build the workload over the domain of the records",
             )
-        run = _Run(self, counts, asked, keys, _Moves.of(self.privacy_measure, protection))
+        return self._run(RecordsCurator(counts, keys), workload, loss, protection).synthesis(probability)
+
+    def tell(self, curator: Curator, workload: Workload, loss: Fraction, *, protection: Protection) -> Told:
+        """The same from the draws of a curator."""
+        run = self._run(curator, workload, loss, protection)
+
+        def records() -> Integers:
+            return dealt_records(run.model, run.records)
+
+        return Told(run.values, run.half_widths, COVERS, records, tuple(map(run.words, run.measured)))
+
+    def _run(self, curator: Curator, workload: Workload, loss: Fraction, protection: Protection) -> _Run:
+        if not loss > 0:
+            raise InvalidLoss(
+                f"a release for {self.privacy_measure} = {loss!s:.40}",
+                why="noise is set by a positive loss",
+                instead="state a positive fraction",
+            )
+        asked = _Asked.of(workload, self.largest_model)
+        run = _Run(self, curator, asked, _Moves.of(self.privacy_measure, protection))
         first = 1 if not asked.candidates else FIRST_SHARE
         run.measure_first(Fraction(loss) * (first - ERROR_SHARE * first))
         run.rounds(Fraction(loss) * (1 - ERROR_SHARE) * (1 - first))
         run.fit(LAST_STEPS)
-        return run.told(Fraction(loss) * ERROR_SHARE, probability)
+        run.measure_distances(Fraction(loss) * ERROR_SHARE)
+        return run
 
 
 def synthesize(
@@ -304,9 +351,11 @@ class _Run:
     model: TreeModel
     total: float
 
-    def __init__(self, mechanism: AdaptiveMarginals, counts: Counts, asked: _Asked, keys: Keys, moves: _Moves) -> None:
-        self.mechanism, self.counts, self.asked, self.keys, self.moves = mechanism, counts, asked, keys, moves
+    def __init__(self, mechanism: AdaptiveMarginals, curator: Curator, asked: _Asked, moves: _Moves) -> None:
+        self.mechanism, self.curator, self.asked, self.moves = mechanism, curator, asked, moves
         self.sizes = asked.domain.shape
+        self.known = curator.known_total() if moves.protection.neighbors is Neighbors.REPLACE_ONE else None
+        self.distances: dict[Places, float] = {}
         self.measured: dict[Places, NoisyMarginal] = {}
         self.parameters: Mapping[Places, Floats] = {}
         self.exact: dict[Places, Integers] = {}
@@ -330,16 +379,16 @@ class _Run:
             step = left if left < 2 * step else step
             left -= CHOICE_SHARE * step
             usual = (1 - CHOICE_SHARE) * step
-            chosen = self._chosen(CHOICE_SHARE * step, usual, left, self._room(1 - left / loss))
-            cost = self._cost(chosen, usual, left)
+            places = self._chosen(CHOICE_SHARE * step, usual, left, self._room(1 - left / loss))
+            cost = self._cost(places, usual, left)
             if left - cost < step:  # too little for another round
                 cost = left
             left -= cost
-            before = self.model.marginal(chosen)
+            before = self.model.marginal(places)
             noise = float(self._left(self.total * before, self._sampler(cost)[1]).sum())
-            self._measure(chosen, cost, before)
+            self._measure(places, cost, before)
             self.fit(STEPS)
-            if self.total * np.abs(self.model.marginal(chosen) - before).sum() <= noise:
+            if self.total * np.abs(self.model.marginal(places) - before).sum() <= noise:
                 step *= dearer
 
     def _cost(self, places: Places, usual: Fraction, left: Fraction) -> Fraction:
@@ -352,18 +401,23 @@ class _Run:
 
     def _chosen(self, loss: Fraction, usual: Fraction, spare: Fraction, room: int) -> Places:
         """The marginal that is missed by most beyond what measuring it would leave, of those with room."""
-        candidates, scores = [], []
-        for places, weight in self.asked.candidates.items():
+        candidates = list[Places]()
+        for places in self.asked.candidates:
             sets = (*self.asked.always, *self.measured, places)
             if self.model.tree.home(places) is None and tree_cells(self.sizes, sets) > room:
                 continue
-            if self.model.work(places) > MOST_HELD:
-                continue
-            expected = self.total * self.model.marginal(places)
-            _, variance = self._sampler(self._cost(places, usual, spare))
-            left = round(UNIT * float(self._left(expected, variance).sum()))
-            candidates.append(places)
-            scores.append(weight * (self._distance(places, expected) - left))
+            if self.model.work(places) <= MOST_HELD:
+                candidates.append(places)
+
+        def scores(counts: Counts) -> list[int]:
+            found = []
+            for places in candidates:
+                expected = self._expected(places)
+                _, variance = self._sampler(self._cost(places, usual, spare))
+                left = round(UNIT * float(self._left(expected, variance).sum()))
+                found.append(self.asked.candidates[places] * (self._distance(counts, places, expected) - left))
+            return found
+
         largest = max(self.asked.candidates[places] for places in candidates)
         rate = rate_of(
             loss,
@@ -371,20 +425,25 @@ class _Run:
             self.moves.protection,
             sensitivity=largest * UNIT * self.moves.absolute,
         )
-        return candidates[select(scores, rate=rate, key=self._key("choice"))]
+        words = f"which marginal is missed by most, of {len(candidates):,}"
+        return candidates[chosen(self.curator, self._name("choice"), words, scores, rate)]
+
+    def _expected(self, places: Places) -> Floats:
+        return self.total * self.model.marginal(places)
 
     def _left(self, expected: Floats, variance: float) -> Floats:
         """E|error| of each cell after it is measured and fitted, as the model weighs noise against what it expects."""
         return self.moves.left_by(np.sqrt(variance * expected / (expected + SPREAD * variance + 1e-300)))
 
-    def _distance(self, places: Places, expected: Floats) -> int:
+    def _distance(self, counts: Counts, places: Places, expected: Floats) -> int:
         """|M·x − M·n|₁ in parts of a record: whole numbers, n rounded to such parts."""
-        return int(np.abs(UNIT * self._exact(places) - np.rint(UNIT * expected).astype(np.int64)).sum())
+        exact = UNIT * self._exact(counts, places)
+        return int(np.abs(exact - np.rint(UNIT * expected).astype(np.int64)).sum())
 
-    def _exact(self, places: Places) -> Integers:
+    def _exact(self, counts: Counts, places: Places) -> Integers:
         if places not in self.exact:
             names = [self.asked.domain.names[place] for place in places]
-            found = self.counts.project(names).counts if places else np.array(self.counts.total)
+            found = counts.project(names).counts if places else np.array(counts.total)
             if places not in self.asked.candidates or self.remembered + found.size > MOST_REMEMBERED:
                 return found
             self.remembered += found.size
@@ -397,10 +456,10 @@ class _Run:
     def _measure(self, places: Places, loss: Fraction, shares: Floats) -> None:
         """Add what a marginal is measured at to what is known; `shares` is what the model said before."""
         sampler, variance = self._sampler(loss)
-        exact, possible = self._exact(places), self.asked.possible(places)
-        counts = (exact + sampler.draw(self._key("marginal"), range(exact.size)).reshape(exact.shape)).astype(
-            np.float64
-        )
+        shape, possible = [self.sizes[place] for place in places], self.asked.possible(places)
+        words, noise = self.words(places), noise_of_sampler(sampler)
+        numbers = measured(self.curator, self._name("marginal"), words, lambda c: self._exact(c, places), noise)
+        counts = numbers.reshape(shape).astype(np.float64)
         if possible is not None:
             counts *= possible
         known = self.measured.get(places)
@@ -413,9 +472,13 @@ class _Run:
         evenness = min(1.0, max(LEAST_EVENNESS, BELIEF * expected / missed)) if missed > 0 else 1.0
         self.measured[places] = NoisyMarginal(places, counts, variance, evenness)
 
-    def _key(self, what: str) -> NoiseKey:
+    def _name(self, what: str) -> str:
         self.draws += 1
-        return self.keys(f"{what} {self.draws}")
+        return f"{what} {self.draws}"
+
+    def words(self, places: Places) -> str:
+        """A marginal in words."""
+        return " × ".join(self.asked.domain.names[place] for place in places) or ALL
 
     def fit(self, steps: int) -> None:
         """The model of what is measured, from the last one on."""
@@ -433,54 +496,68 @@ class _Run:
 
     def _counted(self) -> tuple[float, float]:
         """The number of records, at least one, and its variance; known where records are replaced."""
-        if self.moves.protection.neighbors is Neighbors.REPLACE_ONE:
-            return float(max(1, self.counts.total)), 0.0
+        if self.known is not None:
+            return float(max(1, self.known)), 0.0
         each = self.measured.values()
         precision = math.fsum(1 / (y.variance * y.counts.size) for y in each)
         total = math.fsum(float(y.counts.sum()) / (y.variance * y.counts.size) for y in each) / precision
         return max(1.0, total), 1 / precision
 
-    def told(self, loss: Fraction, probability: float) -> Synthesis:
-        """What the model answers, how far it is from each table, and half-widths."""
-        outside, total = 1.0 - probability, self.total
+    @property
+    def records(self) -> int:
+        """How many whole records there are estimated to be, or known."""
+        return max(0, round(self.total)) if self.known is None else self.known
+
+    def measure_distances(self, loss: Fraction) -> None:
+        """How far the model is from each table, |M_s·x − M_s·n|₁, with noise: the last thing that is drawn."""
         sets = list(dict.fromkeys(places for _, places in self.asked.tables))
         moved = UNIT * self.moves.absolute
         sampler, variance = self.moves.sampler(loss, moved * len(sets), moved**2 * len(sets))
-        noise = sampler.draw(self._key("distances"), range(len(sets))).tolist()
-        found = {
-            places: (self._distance(places, total * self.model.marginal(places)) + each) / UNIT
-            for places, each in zip(sets, noise, strict=True)
-        }
-        deviation = math.sqrt(variance) / UNIT
-        reach = self.moves.reach(deviation, outside)
-        values, widths = [], []
+        self.distance_deviation = math.sqrt(variance) / UNIT
+
+        def exact(counts: Counts) -> Integers:
+            return np.array([self._distance(counts, places, self._expected(places)) for places in sets], dtype=np.int64)
+
+        words, noise = f"distances of the tables, in parts of 1/{UNIT} record", noise_of_sampler(sampler)
+        found = measured(self.curator, self._name("distances"), words, exact, noise)
+        self.distances = {places: each / UNIT for places, each in zip(sets, found.tolist(), strict=True)}
+
+    @cached_property
+    def values(self) -> Floats:
+        """What the model answers, table by table."""
+        tables = self.asked.tables
+        return np.concatenate(
+            [_answered(table, places, self.asked.domain, self._expected(places)) for table, places in tables]
+        )
+
+    def half_widths(self, probability: float) -> Floats:
+        """How far each answer may be off."""
+        outside, widths, start = 1.0 - probability, list[Floats](), 0
+        reach = self.moves.reach(self.distance_deviation, outside)
         # Half of what may fail is left to the distance, on one side, and half to the number of records.
         slack = self.moves.reach(math.sqrt(self._counted()[1]), outside / 2)
         for table, places in self.asked.tables:
-            expected = total * self.model.marginal(places)
-            value = _answered(table, places, self.asked.domain, expected)
-            nearest = self._nearest(places)
+            value = self.values[start : start + table.query_count]
+            start += table.query_count
+            cells, nearest = cells_of(places, self.sizes), self._nearest(places)
             if nearest is None:
-                most = max(0.0, found[places]) + self.moves.reach(deviation, outside) + expected.size / (2 * UNIT)
-                width = np.full(value.size, float(table.weight) * _most_off(table, most, slack))
-            else:
-                unbiased = _answered(table, places, self.asked.domain, _summed(nearest, places))
-                squares = nearest.variance * nearest.counts.size / expected.size * _row_squares(table, places)
-                reached = self.moves.reach(1.0, outside) * np.sqrt(squares)
-                width = np.abs(value - unbiased) + float(table.weight) * (reached + 0.5)
-            values.append(value)
-            widths.append(width)
-        covers = (
-            f"each number with a probability of {probability:g}: in tables within a measured marginal the noise of it, "
-            "and how far the model is from what was measured; in others, by the measured distance of the whole table, "
-            "also whatever the model misses"
-        )
-        names = self.asked.domain.names
+                most = max(0.0, self.distances[places]) + reach + cells / (2 * UNIT)
+                widths.append(np.full(value.size, float(table.weight) * _most_off(table, most, slack)))
+                continue
+            unbiased = _answered(table, places, self.asked.domain, _summed(nearest, places))
+            squares = nearest.variance * nearest.counts.size / cells * _row_squares(table, places)
+            reached = self.moves.reach(1.0, outside) * np.sqrt(squares)
+            widths.append(np.abs(value - unbiased) + float(table.weight) * (reached + 0.5))
+        return np.concatenate(widths)
+
+    def synthesis(self, probability: float) -> Synthesis:
+        """All of it, with half-widths for one probability."""
+        names, reach = self.asked.domain.names, self.moves.reach(self.distance_deviation, 1.0 - probability)
         return Synthesis(
-            Answers(np.concatenate(values), np.concatenate(widths), covers),
-            {table.name: TableDistance(found[places], reach) for table, places in self.asked.tables},
+            Answers(self.values, self.half_widths(probability), COVERS),
+            {table.name: TableDistance(self.distances[places], reach) for table, places in self.asked.tables},
             tuple(tuple(names[place] for place in places) for places in self.measured),
-            total,
+            self.total,
             self.asked.domain,
             self.model,
         )

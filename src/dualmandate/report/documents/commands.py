@@ -241,6 +241,14 @@ class BaselineRangePart(RangePart, _Who):
     """What somebody achieves who does not attack."""
 
 
+class PowerPart(DocumentModel):
+    """How often a check would have found a fault."""
+
+    what: Text = Field(description="The fault.")
+    rows: Count = Field(description="Of what is judged: the more, the more is seen.")
+    share: Share = Field(description="Of draws with this fault, those in which it is found.")
+
+
 class FindingPart(DocumentModel):
     """One thing that an attack found."""
 
@@ -255,6 +263,7 @@ class FindingPart(DocumentModel):
     reference: Reference = Field(description="What success is judged by.")
     partial: Text | None = Field(description="What a limit of time left open.")
     booked: Text | None = Field(description="What was paid for a rate with noise.")
+    power: tuple[PowerPart, ...] = Field(description="What would have been found, and how often.")
     words: Words
     details: IfAny[tuple[Text, ...]] = Field(None, description="Single cells or records; inside alone.")
 

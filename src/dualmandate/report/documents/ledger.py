@@ -332,6 +332,31 @@ class MeasuredGroupPart(DocumentModel):
     noises: tuple[NoisePart, ...]
 
 
+class DrawPart(DocumentModel):
+    """One private draw of a technology."""
+
+    name: Text = Field(description="Of the draw: no other one has it.")
+    of: Text = Field(description="What was drawn, in words.")
+    noise: NoisePart | None = Field(description="The exact noise of its numbers; null of a choice.")
+    numbers: Count = Field(description="How many numbers came out.")
+
+
+class ReleasedTechnologyPart(DocumentModel):
+    """A technology whose errors depend on the data, and its transcript: everything else follows from that."""
+
+    name: Text = Field(description="As in the program file.")
+    format: Text = Field(description="Which version of what it draws.")
+    rounds_an_attribute: IfAny[Text] = Field(None, description="Of adaptive marginals, at first.")
+    largest_model: IfAny[Text] = Field(None, description="Of adaptive marginals: cells of all cliques, at most.")
+    replays: IfAny[Text] = Field(None, description="Of multiplicative weights: steps after each measurement.")
+    words: Text = Field(description="What it does.")
+    loss: Exact = Field(description="Of all draws together, in the currency of the release.")
+    covers: Text = Field(description="What its intervals cover.")
+    measurements: Text = Field(description="The file of its transcript.")
+    measured: tuple[Text, ...] = Field(description="What of the data the release rests on.")
+    draws: tuple[DrawPart, ...]
+
+
 class IntervalWordsPart(DocumentModel):
     """How intervals were made, or why there are none, in words."""
 
@@ -386,7 +411,9 @@ class ReleaseMechanismPart(DocumentModel):
     """How the tables were produced."""
 
     noise: Text = Field(description="The law of the noise.")
-    strategy: Literal["optimized", "workload", "identity"] = Field(description="What was measured.")
+    strategy: Literal[
+        "optimized", "workload", "identity", "partition", "multiplicative weights", "adaptive marginals"
+    ] = Field(description="What was measured.")
 
 
 class EffectPart(DocumentModel):
@@ -453,6 +480,9 @@ class ReleaseDocument(Public):
     )
     engine: Text = Field(description="What counted the records.")
     groups: tuple[MeasuredGroupPart, ...]
+    technology: IfAny[ReleasedTechnologyPart] = Field(
+        None, description="In place of groups, where its errors depend on the data."
+    )
     tables: tuple[PublishedTablePart, ...]
     ratios: IfAny[Several[PublishedRatioPart]] = None
     versions: dict[str, Text | Whole] = Field(description="Of the software that made it.")

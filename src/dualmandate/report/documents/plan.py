@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
+from dualmandate.errors import InvalidLoss
 from dualmandate.report.documents.document import (
     AnyLoss,
     Cost,
@@ -48,7 +49,7 @@ POINTS = 60  # At most this many points of the frontier, in equal steps of the l
 REACH = 10.0  # The frontier is shown from a tenth of the chosen loss to ten times it.
 
 LossMeasure = Literal["squared", "absolute", "relative", "tail", "worst-case"]
-StrategyName = Literal["optimized", "workload", "identity"]
+StrategyName = Literal["optimized", "workload", "identity", "partition", "multiplicative weights", "adaptive marginals"]
 BoundBy = Literal[
     "preferences", "largest epsilon", "largest rho", "fitness for use", "ledger", "participation", "simulation"
 ]
@@ -193,6 +194,12 @@ class PlannedTablePart(DocumentModel):
     root_mean_squared_error_with_bias: NotNegative | None = Field(None, description="Noise and bias of one number.")
     half_width: NotNegative = Field(description="What 95 in 100 numbers are off by at most, in its unit.")
     exact: Whether = Field(False, description="Whether public totals decide it, so that no noise reaches it.")
+    band: IfAny[Pair[NotNegative]] = Field(
+        None, description="Of a simulated error, 95 %: as far as simulation may be off."
+    )
+    stated_half_width: NotNegative | None = Field(
+        None, description="What the 95 % intervals of a simulated release state, in the median, in its unit."
+    )
     root_mean_squared_consequence: Money | None = Field(description="Of one number, in money.")
     data_loss: Cost
 
@@ -537,7 +544,7 @@ class SimulationErrorPart(DocumentModel):
 
 
 class SimulatedTechnologyPart(DocumentModel):
-    """A technology on public records: a study."""
+    """A technology on public records."""
 
     technology: Text = Field(description="As in the program file.")
     why_not: Text | None = Field(description="Why it does not apply.")
@@ -562,6 +569,7 @@ class SimulationPart(DocumentModel):
     losses: tuple[Positive, ...] = Field(description="In the program's currency.")
     measures: tuple[Text, ...] = Field(description="By which errors count; no ranking holds without them.")
     technologies: tuple[SimulatedTechnologyPart, ...]
+    used: Text | None = Field(None, description="The technology that the program states, and the plan uses.")
 
 
 class SecretPointPart(DocumentModel):
@@ -1022,6 +1030,8 @@ def _at_each_loss(plan: Plan, said: Callable[[float], Mapping[str, float | None]
         try:
             numbers = said(loss)
         except (ZeroDivisionError, OverflowError):
+            continue
+        except InvalidLoss:  # nothing was simulated there
             continue
         if all(number is None or math.isfinite(number) for number in numbers.values()):
             yield {"loss": loss, **numbers}

@@ -7,6 +7,7 @@ from dualmandate.report.figures.errors import consequences, existing, strategies
 from dualmandate.report.figures.extensions import institutions, offering, participation, path, simulated
 from dualmandate.report.figures.figure import Figure
 from dualmandate.report.figures.optimum import rates, regret, tangency, welfare_curve
+from dualmandate.report.figures.power import power
 from dualmandate.report.figures.preferences import charges, forest, social_choice, valuation_curve, votes
 from dualmandate.report.figures.risk import risk
 from dualmandate.report.figures.uncertainty import (
@@ -36,6 +37,7 @@ __all__ = [
     "offering",
     "participation",
     "path",
+    "power",
     "rates",
     "regret",
     "regret_distribution",

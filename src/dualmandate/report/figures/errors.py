@@ -347,6 +347,7 @@ def strategies(
     used: str,
     least: Cost | None = None,
     valid_for: str = "any strategy with the same noise",
+    within: tuple[float, float] = (0.0, math.inf),
 ) -> Figure:
     """Cost of errors against privacy loss; what no strategy reaches is shaded, what is saved stands at the choice.
 
@@ -356,7 +357,8 @@ def strategies(
     """
     letter, place, loss = SYMBOLS[choice.privacy_measure], list(costs).index(used), stated_loss(choice.loss)
     rows = list[Row]()
-    for at in log_grid(choice.epsilon / SAVING_REACH, choice.epsilon * SAVING_REACH, through=(choice.epsilon,)):
+    ends = choice.epsilon / SAVING_REACH, choice.epsilon * SAVING_REACH
+    for at in log_grid(*ends, through=(choice.epsilon,), within=within):
         found = [cost(at) for cost in costs.values()]
         floor = None if least is None else least(at)
         if not all(math.isfinite(cost) and cost > 0 for cost in (*found, 1.0 if floor is None else floor)):

@@ -277,8 +277,12 @@ def institutions(compared: Sequence[Institution], privacy_measure: PrivacyMeasur
     )
 
 
+MEASUREMENTS = "noise on measurements"  # what would be planned without the technology that is stated
+
+
 def simulated(outcome: SimulationOutcome, privacy_measure: PrivacyMeasure) -> Figure:
     """What errors of each technology cost against privacy loss, as a multiple of the plan's; bars are bands of 95 %."""
+    noise, tables = ("the plan's noise", "the plan's tables") if outcome.used is None else (MEASUREMENTS, MEASUREMENTS)
     letter, colors = SYMBOLS[privacy_measure], [color for color in SERIES if color != LIGHT.limit]
     shown = [each for each in outcome.technologies if each.errors]
     rows = [
@@ -298,9 +302,7 @@ def simulated(outcome: SimulationOutcome, privacy_measure: PrivacyMeasure) -> Fi
         roomy = width >= ROOMY
         plane = Plane(
             Ruler(f"privacy loss {letter}", low / 1.15, high * (3.2 if roomy else 1.15), log=True),
-            Ruler(
-                "↑ cost of errors, times the plan's noise", min(lowest, 0.8) / 1.2, max(highest, 1.25) * 1.2, log=True
-            ),
+            Ruler(f"↑ cost of errors, times {noise}", min(lowest, 0.8) / 1.2, max(highest, 1.25) * 1.2, log=True),
         )
         marks: list[Mark] = [
             plane.horizontal(1.0, color=LIGHT.ink, dash=(4, 3)),
@@ -317,24 +319,24 @@ def simulated(outcome: SimulationOutcome, privacy_measure: PrivacyMeasure) -> Fi
             here = (high, place, (10, 0)) if roomy else (low, own[0]["value"], (4, 14))
             marks.append(plane.words(here[0], here[1], each.technology, color=color, shift=here[2]))
         if roomy:
-            marks.append(plane.words(high, places[-1], "the plan's noise", color=LIGHT.ink, shift=(10, 0)))
+            marks.append(plane.words(high, places[-1], noise, color=LIGHT.ink, shift=(10, 0)))
         return layered(*marks, height=330 if roomy else 270)
 
-    best = outcome.best(outcome.chosen)
+    best, of = outcome.best(outcome.chosen), "" if outcome.used is None else f" with {MEASUREMENTS}"
     title = (
-        "At the choice no other technology surely errs at less cost than the plan's tables"
+        f"At the choice{of} no other technology surely errs at less cost than {tables}"
         if best is None
-        else f"At the choice '{best.technology}' errs at less cost than the plan's tables"
+        else f"At the choice{of} '{best.technology}' errs at less cost than {tables}"
     )
     return Figure(
         "simulation",
         title=title,
         subtitle=f"On {outcome.records:,} public records; bars are 95 % bands of the simulation; both axes logarithmic",
         sentence="Errors of these technologies depend on the data, and were simulated on records that anybody may see. "
-        "Below the dashed line they cost less than those of the plan's noise; the dotted line is the choice.",
+        f"Below the dashed line they cost less than those of {noise}; the dotted line is the choice{of}.",
         table=FigureTable.of(
             rows,
-            f"What errors cost at each {letter}, as a multiple of those of the plan's noise",
+            f"What errors cost at each {letter}, as a multiple of those of {noise}",
             Column("technology", "technology", "text"),
             Column("loss", f"privacy loss {letter}", "loss"),
             Column("value", "times", "number"),

@@ -24,6 +24,7 @@ TANGENCY_FINDINGS = {
     "largest epsilon": "The cap stops at {loss}, where more accuracy would still be worth its privacy",
     "fitness for use": "Fitness for use asks for {loss}, more privacy loss than preferences alone would",
     "ledger": "The account stops at {loss}, where more accuracy would still be worth its privacy",
+    "simulation": "The choice stands at {loss}, an end of what was simulated: what lies beyond is not known",
 }
 PHONE_AXIS = 66  # px of its width that a picture on a phone has beside the plane
 HEIGHTS = (300, 380)  # px, of its picture on a phone and on a desk
@@ -37,6 +38,7 @@ RATES_FINDINGS = {
     "largest epsilon": "At {loss} the cap binds: accuracy gained, {mrt}, still exceeds the {wta} asked for it",
     "fitness for use": "At {loss} fitness for use binds: accuracy gained, {mrt}, is less than the {wta} asked for it",
     "ledger": "At {loss} the account binds: accuracy gained, {mrt}, still exceeds the {wta} asked for it",
+    "simulation": "At {loss} what was simulated ends: {mrt} is gained for one more unit, and {wta} asked for it",
 }
 WELFARE_REACH = 8.0  # times the lowest and the highest candidate
 WELFARE_DEPTH = 1.5  # the picture reaches down to this many times the cost at the choice below the lowest candidate,
@@ -47,6 +49,7 @@ END_NAMES = {
     "ledger": "account",
     "fitness for use": "fit for use",
     "participation": "peak of accuracy",
+    "simulation": "simulated",
 }
 REGRET_REACH = 4.0  # from a quarter of the chosen loss to four times it
 HALF, DOUBLE = 0.5, 2.0
@@ -81,7 +84,9 @@ def tangency(frontier: Frontier, welfare: SocialWelfare, choice: Choice, *, limi
             "tangent": level + slope * (loss - best),
             "marked": loss == best,
         }
-        for loss in log_grid(TANGENCY_REACH[0] * best, TANGENCY_REACH[1] * best, through=(best,))
+        for loss in log_grid(
+            TANGENCY_REACH[0] * best, TANGENCY_REACH[1] * best, through=(best,), within=frontier.known_losses
+        )
     )
     kind, what = ("number", "accuracy I") if plain else (choice.currency, "value of accuracy")
     table = FigureTable.of(
@@ -209,7 +214,7 @@ def rates(frontier: Frontier, welfare: SocialWelfare, choice: Choice) -> Figure:
             asked: welfare.marginal_privacy_cost(loss) if in_money else welfare.willingness_to_accept(frontier, loss),
             "marked": loss == best,
         }
-        for loss in log_grid(best / RATES_REACH, best * RATES_REACH, through=(best,))
+        for loss in log_grid(best / RATES_REACH, best * RATES_REACH, through=(best,), within=frontier.known_losses)
     )
     what, kind = ("value of accuracy", choice.currency) if in_money else ("accuracy", "number")
     table = FigureTable.of(
@@ -294,7 +299,7 @@ def welfare_curve(frontier: Frontier, welfare: SocialWelfare, choice: Choice) ->
             "kind": candidates.get(loss),
             "marked": loss in candidates,
         }
-        for loss in log_grid(*ends, through=tuple(candidates), points=121)
+        for loss in log_grid(*ends, through=tuple(candidates), points=121, within=frontier.known_losses)
     )
     table = FigureTable.of(
         rows,
@@ -390,7 +395,8 @@ def _ends(plane: Plane, choice: Choice, *, clear: Clearing | None = None) -> lis
     for point in choice.local_optima:
         if point.kind != "end":
             continue
-        floor, name = point.bound_by == "fitness for use", END_NAMES[point.bound_by]
+        below = point.bound_by == "simulation" and point.epsilon <= choice.epsilon
+        floor, name = below or point.bound_by == "fitness for use", END_NAMES[point.bound_by]
         at = chosen_loss(point.epsilon)
         closed = (plane.across.low, point.epsilon) if floor else (point.epsilon, plane.across.high)
         shades.append(plane.closed(*closed))
@@ -417,7 +423,7 @@ def regret(frontier: Frontier, welfare: SocialWelfare, choice: Choice) -> Figure
     top = welfare.at(frontier, best)
     signposts = (HALF * best, best, DOUBLE * best)
     rows: list[Row] = []
-    for loss in log_grid(best / REGRET_REACH, best * REGRET_REACH, through=signposts):
+    for loss in log_grid(best / REGRET_REACH, best * REGRET_REACH, through=signposts, within=frontier.known_losses):
         forgone = top - welfare.at(frontier, loss)
         regrets = {"relative_regret": forgone / abs(top), "regret": forgone}
         rows.append({"loss": loss, "multiple": loss / best, **regrets, "marked": loss in signposts})

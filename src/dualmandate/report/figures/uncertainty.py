@@ -444,7 +444,7 @@ def what_if(frontier: Frontier, welfare: SocialWelfare, choice: Choice, *, grid:
         made = [row for row in rows if row["loss"] is not None]
         here = next(row for row in rows if row["marked"])
         low, high = min(row["loss"] for row in made) / 1.3, max(row["loss"] for row in made) * 1.3
-        curve = [{"loss": loss, "error": error_at(loss)} for loss in log_grid(low, high)]
+        curve = [{"loss": loss, "error": error_at(loss)} for loss in log_grid(low, high, within=frontier.known_losses)]
         upward = f"↑ typical error (RMSE), {plural(choice.tables[0].unit)}"
         upward = f"↑ cost of errors, {choice.currency}" if in_money else upward
         # Where a table has to be fit for use, errors of the others jump at the least loss that allows it.
