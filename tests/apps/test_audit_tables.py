@@ -192,11 +192,11 @@ WRONG: dict[str, tuple[str | None, dict[str, str], str, str, tuple[str, int | No
         "by sex: F = 3; by sex: M = 2; everybody = 6",
         ("tables.toml", None),
     ),
-    "contradiction in a place": (
+    "contradiction in every place": (
         PLACES,
-        blocks("1,5\n2,1\n"),
+        blocks("1,4\n2,1\n"),
         "invalid tables",
-        "in 2, the tables contradict each other",
+        "in 1, the tables contradict each other",
         ("tables.toml", None),
     ),
     "contradiction of suppressed counts": (

@@ -229,7 +229,7 @@ IN_COMMANDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     ),
     "a file for a folder": (("plan", "town", "--out", "town/program.toml"), ("cannot be a folder", "name a folder")),
     "a schema misspelled": (("schema", "porgram"), ("did you mean 'program'?",)),
-    "a worked program misspelled": (("init", "blnk"), ("blank, block, survey, title_i",)),
+    "a worked program misspelled": (("init", "blnk"), ("blank, block, national_accounts", "title_i")),
     "a draft without a name": (("init", "--from", "town/town.csv"), ("dualmandate init NAME --from FILE",)),
     "a folder for records": (("init", "x", "--from", "town"), ("it is a folder: name a file in it",)),
     "a compressed file": (("init", "x", "--from", "town.csv.gz"), ("gunzip --keep town.csv.gz",)),

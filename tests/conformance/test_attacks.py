@@ -95,7 +95,7 @@ def hide_one(marks: Any) -> None:
 def release(scale: Fraction, *, shown: int = 3) -> ClaimedRelease:
     law = Geometric(float(1 / scale))
     noise = ClaimedNoise("laplace", "laplace", scale, law.log_likelihood)
-    measured = np.array([5, -2, 7]) if shown == 3 else np.array([5.1, -2.2, 7.3])
+    measured = np.array([5, -2, 7]) if shown == 3 else np.array([5.1, -2.2, 7.3]) / 7
     group = ClaimedGroup(
         "counts", lambda cell: (np.array([cell]), np.array([1])), np.zeros(3, dtype=np.int64), (noise,), measured
     )

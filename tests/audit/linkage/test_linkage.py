@@ -278,7 +278,7 @@ def test_what_a_limit_of_time_left_open_is_said(monkeypatch: pytest.MonkeyPatch)
         yield Reconstruction(None, least, least + 1, 0, False, None, None, False)
         yield Reconstruction(people[1], people[1], people[1], 1, True, None, None, True)
 
-    monkeypatch.setattr(exact, "reconstruct", stopped)
+    monkeypatch.setattr(exact, "reconstruct_or_refuse", stopped)
     tables = ExactTables("tables", equations, equations.of(people), ("a", "b"), "as is")
     found = linkage_attack.reconstructed_counts(tables, Effort(), b"key")
     assert found.counts.tolist() == [[0, 0, 0, 2], [0, 2, 1, 0]]
