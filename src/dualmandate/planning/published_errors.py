@@ -38,7 +38,7 @@ from dualmandate.publication.number_errors import NumberErrors
 from dualmandate.publication.release_spec import Group, ReleaseSpec
 from dualmandate.publication.rules import Rules
 
-MOST_LABELS = 2**26  # At most so many rows of tables are looked up by cell to see whether the tables nest.
+MOST_LABELS = 2**24  # At most so many rows of tables are looked up by cell to see whether the tables nest.
 MOST_COMPARED = 2**30  # And at most so many, of every two tables, to see whether they cross evenly.
 SAME_RATIOS = 12  # digits of the logarithm of ratios of variances
 EXACT = -1  # the number of what is no table of the order, since it is exact
