@@ -90,7 +90,7 @@ def test_tab_completion_knows_commands_and_programs(typed: Typed) -> None:
 
     assert complete("dualmandate re") == ["replicate"]
     assert "title_i" in complete("dualmandate init t")
-    assert complete("dualmandate benchmark s") == ["sensitivity", "strategies", "scale", "synthesis"]
+    assert complete("dualmandate benchmark s") == ["sensitivity", "strategies", "scale", "squares", "synthesis"]
     assert "plan" in complete("dualmandate schema pl")
     assert "--show-completion" in typed("--help").stdout
 

@@ -371,9 +371,8 @@ def _no_public_records(plan: Plan) -> Iterator[str]:
     if plan.program.file.mechanism.noise == BEST and plan.program.file.simulation is None:
         measures = " and the ".join(sorted({str(value.measure) for value in plan.welfare.table_values}))
         yield (
-            "Partitions, fitted distributions and adaptive marginals were not compared: their errors depend on the "
-            "data. Public or synthetic records, named in [simulation], would tell which of them errs at less cost by "
-            f"the {measures} errors of this program, and where."
+            f"Technologies whose errors depend on the data were not compared: [simulation] compares {measures} errors "
+            "on public records."
         )
 
 
@@ -462,8 +461,8 @@ def _worst_case(plan: Plan) -> Iterator[str]:
     if linear and plan.choice.privacy_measure is PrivacyMeasure.PURE_DP and FAR < epsilon < 700:
         times = math.expm1(epsilon) / epsilon
         yield (
-            f"The cost of privacy loss is taken as linear. At epsilon = {chosen_loss(epsilon)} a worst case that "
-            f'starts with the same slope (information_utility = "exponential") costs {number(times, 3)} times as much.'
+            "The cost of privacy loss is taken as linear. A worst case that starts alike "
+            f'(information_utility = "exponential") costs {number(times, 3)} times as much.'
         )
 
 

@@ -282,7 +282,7 @@ class PublicTotal:
         if max(self.privacy_cost_times, self.data_loss_times) > 1:
             yield (
                 f"A loss above all the money at stake, {money(self.amount, self.currency)}, is hard to believe: check "
-                "what one person loses, the price of an error, and the time of each."
+                "costs, prices and times."
             )
 
 

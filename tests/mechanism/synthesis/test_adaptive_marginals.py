@@ -276,7 +276,7 @@ def test_models_without_rounds_or_beyond_the_largest_are_refused() -> None:
         AdaptiveMarginals(largest_model=16).release(RECORDS, PAIRS, Fraction(1), simulation_keys(1, 0))
     wide = Workload.from_tabulations(Domain.of_shape((3000, 3000)), [Tabulation.of("all", ("axis0", "axis1"))])
     with pytest.raises(TooLarge, match="9,000,000 cells"):
-        synthesize(Histogram.zeros(Domain.of_shape((2, 2))), wide, Fraction(1), simulation_keys(1, 0))
+        synthesize(Records(wide.domain, np.zeros((0, 2), dtype=np.int64)), wide, Fraction(1), simulation_keys(1, 0))
     with pytest.raises(InvalidWorkload, match="other attributes"):
         synthesize(RECORDS, marginals((3, 4), 2), Fraction(1), simulation_keys(1, 0))
     small = AdaptiveMarginals(largest_model=40).release(RECORDS, PAIRS, Fraction(1), simulation_keys(1, 0))
